@@ -68,6 +68,16 @@ std::string Cut(absl::string_view text, int width) {
   return absl::StrCat(text.substr(0, end), kDots);
 }
 
+std::string CutAtStart(absl::string_view text, int width) {
+  constexpr absl::string_view kDots = "...";
+  if (Columns(text) <= width) return std::string(text);
+  const int left = std::max(0, width - static_cast<int>(kDots.size()));
+  while (Columns(text) > left || (!text.empty() && !StartsCharacter(text.front()))) {
+    text.remove_prefix(1);
+  }
+  return absl::StrCat(kDots, text);
+}
+
 int TerminalWidth() {
   int columns = 0;
   const char* named = std::getenv("COLUMNS");

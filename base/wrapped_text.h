@@ -18,6 +18,9 @@ std::string Wrapped(absl::string_view text, int width, int indent);
 // Cuts text that is longer than `width` columns; the last three are then "...".
 std::string Cut(absl::string_view text, int width);
 
+// The same at the start, for names whose end tells more: "...self_attn/q_proj/MatMul".
+std::string CutAtStart(absl::string_view text, int width);
+
 // The columns of `text`: its UTF-8 characters.
 int Columns(absl::string_view text);
 

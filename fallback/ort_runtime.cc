@@ -27,9 +27,6 @@ constexpr int kApiVersion = 23;
 static_assert(ORT_API_VERSION >= kApiVersion, "ONNX Runtime's C headers must be 1.23 or newer");
 
 constexpr char kVariable[] = "ANEMONE_ORT_LIBRARY";
-constexpr char kRemedy[] =
-    "run tools/quickstart, or set ANEMONE_ORT_LIBRARY to the path of a libonnxruntime.so, 1.23 or "
-    "newer";
 
 #ifdef __APPLE__
 constexpr const char* kSystemNames[] = {"libonnxruntime.1.dylib", "libonnxruntime.dylib"};
@@ -64,7 +61,7 @@ absl::StatusOr<void*> OpenFirst(const std::vector<std::string>& candidates) {
     absl::StrAppend(&tried, tried.empty() ? "" : "; ", why == nullptr ? candidate.c_str() : why);
   }
   return absl::NotFoundError(
-      absl::StrCat("ONNX Runtime: no library could be opened (", tried, "); ", kRemedy));
+      absl::StrCat("ONNX Runtime: no library could be opened (", tried, "); ", kOrtRemedy));
 }
 
 bool IsRecentEnough(const std::string& version) {
@@ -82,7 +79,7 @@ absl::StatusOr<Library> FindLibrary(const std::string& chosen) {
   if (symbol == nullptr) {
     return absl::FailedPreconditionError(
         absl::StrCat(candidates.size() == 1 ? candidates.front() : "libonnxruntime",
-                     ": want ONNX Runtime, found a library without OrtGetApiBase; ", kRemedy));
+                     ": want ONNX Runtime, found a library without OrtGetApiBase; ", kOrtRemedy));
   }
   Library library{nullptr, "", ""};
   Dl_info place;
@@ -92,8 +89,9 @@ absl::StatusOr<Library> FindLibrary(const std::string& chosen) {
   // Check the version first, since GetApi() of an older library prints to the terminal.
   if (IsRecentEnough(library.version)) library.api = base->GetApi(kApiVersion);
   if (library.api == nullptr) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        library.path, ": want ONNX Runtime 1.23 or newer, found ", library.version, "; ", kRemedy));
+    return absl::FailedPreconditionError(absl::StrCat(library.path,
+                                                      ": want ONNX Runtime 1.23 or newer, found ",
+                                                      library.version, "; ", kOrtRemedy));
   }
   return library;
 }

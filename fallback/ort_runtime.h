@@ -33,6 +33,11 @@ struct OrtStatus;
 
 namespace anemone {
 
+// What to do if no library can be opened.
+inline constexpr char kOrtRemedy[] =
+    "run tools/quickstart, or set ANEMONE_ORT_LIBRARY to the path of a libonnxruntime.so, 1.23 or "
+    "newer";
+
 // An object of ONNX Runtime with its release function.
 template <class T>
 using OrtPtr = std::unique_ptr<T, void (*)(T*)>;

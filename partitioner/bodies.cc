@@ -61,7 +61,6 @@ class OriginSeparator {
       if (entry.placement == Placement::kCpu) {
         entry.origins.erase(std::remove(entry.origins.begin(), entry.origins.end(), own_),
                             entry.origins.end());
-        plan.segments[entry.segment].entries -= entry.origins.empty();
       }
       for (OriginId id : entry.origins) {
         if (std::exchange(taken_[id], 1) != 0) return false;

@@ -19,6 +19,7 @@
 #include "partitioner/bodies.h"
 #include "partitioner/checked_segments.h"
 #include "partitioner/cover.h"
+#include "partitioner/data_sizes.h"
 #include "partitioner/macs.h"
 #include "partitioner/unit_names.h"
 
@@ -60,7 +61,8 @@ PlanEntry MakeEntry(const Model& model, const GraphView& view, const PlanOptions
 }
 
 void AddEntries(const Model& model, const GraphView& view, const PlanOptions& options,
-                const std::vector<Cover>& covers, CoverGroups& groups, Plan& plan) {
+                const std::vector<Cover>& covers, const DataSizes& sizes, CoverGroups& groups,
+                Plan& plan) {
   std::vector<int> segment_of(view.graph.nodes.size());
   for (size_t i = 0; i < plan.segments.size(); ++i) {
     for (NodeId id : plan.segments[i].nodes) segment_of[id] = static_cast<int>(i);
@@ -76,8 +78,12 @@ void AddEntries(const Model& model, const GraphView& view, const PlanOptions& op
     int group = groups.Find(static_cast<int>(i));
     if (last[group] != static_cast<int>(i)) continue;
     plan.entries.push_back(MakeEntry(model, view, options, members[group], plan, segment_of));
-    const PlanEntry& entry = plan.entries.back();
-    ++plan.segments[entry.segment].entries;
+    PlanEntry& entry = plan.entries.back();
+    for (NodeId id : entry.nodes) {
+      if (entry.remedy.empty()) {
+        entry.remedy = sizes.RemedyFor(entry.verdict, view.graph.nodes[id]);
+      }
+    }
     if (entry.verdict.accepted) plan.status = Weaker(plan.status, entry.verdict.status);
   }
 }
@@ -144,6 +150,7 @@ void AddFaults(const Model& model, const Graph& graph, const std::vector<Cover>&
 void AddMissed(const Model& model, const Graph& graph, const std::vector<MissedPattern>& missed,
                Plan& plan) {
   for (const MissedPattern& m : missed) {
+    if (m.verdict.rule_id() == kSymbolicShape) continue;  // its nodes have that reason
     const OriginId origin = NamingOrigin(model, graph.nodes[m.anchor]);
     const Rule* rule = m.verdict.rule;
     std::string why = m.verdict.message;
@@ -244,7 +251,8 @@ absl::StatusOr<Plan> PlanGraph(const Model& model, const Graph& graph, const Pla
     const auto run_here = bodies.find(segment.nodes.front());
     if (run_here != bodies.end()) segment.bodies = std::move(run_here->second);
   }
-  AddEntries(model, view, options, covers, groups, plan);
+  const DataSizes sizes(model, graph);
+  AddEntries(model, view, options, covers, sizes, groups, plan);
   AddFaults(model, graph, covers, plan);
   AddMissed(model, graph, missed, plan);
   for (Segment& segment : plan.segments) {

@@ -60,8 +60,9 @@ struct PlanEntry {
   // Nullopt: the nodes have some, but their number is not known.
   std::optional<int64_t> macs = 0;
   bool rewritten = false;
-  std::string bound;  // the maximum error, if larger than that of rounding to fp16
-  Verdict verdict;    // if on the CPU: why
+  std::string bound;   // the maximum error, if larger than that of rounding to fp16
+  Verdict verdict;     // if on the CPU: why
+  std::string remedy;  // instead of the verdict's; "" if that is right
 };
 
 struct PlannedBody;
@@ -72,7 +73,6 @@ struct Segment {
   std::vector<ValueId> inputs;   // computed outside (constants are not listed)
   std::vector<ValueId> outputs;  // read outside
   Network network;               // engine: ports are inputs and outputs, in this order
-  int entries = 0;
   // If not empty, the segment is one If, Loop or Scan node that Anemone runs, and these are its
   // bodies in the order of BodiesOf(). If empty, ONNX Runtime runs all bodies in the segment.
   std::vector<PlannedBody> bodies;

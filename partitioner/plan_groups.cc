@@ -22,11 +22,12 @@ std::string SentenceOf(const Verdict& verdict) {
                                                         : verdict.message;
 }
 
-// Two verdicts with the same key are one reason.
-using ReasonKey = std::pair<std::string, std::string>;
-ReasonKey KeyOf(const Verdict& verdict, bool every_message) {
-  if (verdict.rule != nullptr) return {verdict.rule->id, every_message ? verdict.message : ""};
-  return {verdict.own_rule, SentenceOf(verdict)};
+// Two entries with the same key have one reason.
+using ReasonKey = std::tuple<std::string, std::string, std::string>;
+ReasonKey KeyOf(const PlanEntry& entry, bool every_message) {
+  const Verdict& verdict = entry.verdict;
+  if (verdict.rule == nullptr) return {verdict.own_rule, SentenceOf(verdict), entry.remedy};
+  return {verdict.rule->id, every_message ? verdict.message : "", entry.remedy};
 }
 
 }  // namespace
@@ -41,14 +42,52 @@ std::vector<PlanRow> RowsOf(const Model& model, const Plan& plan) {
   return rows;
 }
 
+std::vector<OriginId> NodesShown(const Model& model, const PlanEntry& entry) {
+  std::vector<OriginId> nodes;
+  for (OriginId origin : entry.origins) {
+    if (!model.origins[origin].is_aside) nodes.push_back(origin);
+  }
+  return nodes.empty() ? std::vector<OriginId>{entry.shown} : nodes;
+}
+
+int NodesOf(const Model& model, const PlanEntry& entry) {
+  return static_cast<int>(
+      std::count_if(entry.origins.begin(), entry.origins.end(),
+                    [&](OriginId origin) { return !model.origins[origin].is_aside; }));
+}
+
 NodeCounts CountsOf(const Model& model, const Plan& plan) {
   NodeCounts counts;
+  std::set<absl::string_view> parts;  // the ids of the nodes that they are parts of
   for (const PlanRow& row : RowsOf(model, plan)) {
-    counts.engine += row.entry->placement == Placement::kEngine;
-    counts.cpu += row.entry->placement == Placement::kCpu;
-    counts.folded += row.entry->placement == Placement::kFolded;
+    const int nodes = NodesOf(model, *row.entry);
+    switch (row.entry->placement) {
+      case Placement::kEngine:
+        counts.engine += nodes;
+        break;
+      case Placement::kFolded:
+        counts.folded += nodes;
+        break;
+      case Placement::kCpu:
+        counts.cpu += nodes;
+        const absl::string_view id = model.origins[row.entry->shown].id;
+        if (nodes == 0) parts.insert(id.substr(0, id.rfind('/')));
+        break;
+    }
   }
+  counts.cpu_parts = static_cast<int>(parts.size());
   return counts;
+}
+
+const ImportWarning* MissingRuntime(const Model& model) {
+  const auto found =
+      std::find_if(model.warnings.begin(), model.warnings.end(),
+                   [](const ImportWarning& warning) { return warning.rule == kRuntimeMissing; });
+  return found == model.warnings.end() ? nullptr : &*found;
+}
+
+std::optional<double> KnownShareOf(const Model& model, const Plan& plan) {
+  return MissingRuntime(model) == nullptr ? plan.engine_macs_share() : std::nullopt;
 }
 
 std::vector<ReasonGroup> ReasonGroupsOf(const Model& model, const Plan& plan, bool every_message) {
@@ -58,7 +97,7 @@ std::vector<ReasonGroup> ReasonGroupsOf(const Model& model, const Plan& plan, bo
   for (const PlanRow& row : RowsOf(model, plan)) {
     if (row.entry->placement != Placement::kCpu) continue;
     const Verdict& verdict = row.entry->verdict;
-    const auto [found, is_new] = index.emplace(KeyOf(verdict, every_message), groups.size());
+    const auto [found, is_new] = index.emplace(KeyOf(*row.entry, every_message), groups.size());
     if (is_new) {
       ReasonGroup& added = groups.emplace_back();
       operators.emplace_back();
@@ -70,11 +109,14 @@ std::vector<ReasonGroup> ReasonGroupsOf(const Model& model, const Plan& plan, bo
         added.quote = verdict.message;
         added.remedy = verdict.rule->remedy == nullptr ? "" : verdict.rule->remedy;
       }
+      if (!row.entry->remedy.empty()) added.remedy = row.entry->remedy;
     }
     ReasonGroup& group = groups[found->second];
-    ++group.nodes;
     group.macs = SumOf(group.macs, row.entry->macs);
-    ++operators[found->second][OperatorOf(model.origins[row.entry->shown])];
+    for (OriginId origin : NodesShown(model, *row.entry)) {
+      ++group.nodes;
+      ++operators[found->second][OperatorOf(model.origins[origin])];
+    }
   }
   for (size_t i = 0; i < groups.size(); ++i) {
     std::vector<std::pair<std::string, int>>& list = groups[i].operators;

@@ -21,17 +21,34 @@ struct PlanRow {
 // The entries of the plan and of its bodies.
 std::vector<PlanRow> RowsOf(const Model& model, const Plan& plan);
 
+// The nodes of the file that the entry covers; if it covers only a part of a node (an aside), that.
+std::vector<OriginId> NodesShown(const Model& model, const PlanEntry& entry);
+
+// The number of nodes of the file that the entry covers: 0 if it covers only a part of one.
+int NodesOf(const Model& model, const PlanEntry& entry);
+
+// Nodes of the file, each counted once. `cpu_parts`: nodes on the engine of which a part is on the
+// CPU.
 struct NodeCounts {
   int engine = 0, cpu = 0, folded = 0;
+  int cpu_parts = 0;
   int all() const { return engine + cpu + folded; }
 };
 NodeCounts CountsOf(const Model& model, const Plan& plan);
 
+// The rule of the warning that ONNX Runtime is missing, so that constants are not computed. Many
+// nodes are then on the CPU that otherwise would not be.
+inline constexpr char kRuntimeMissing[] = "no-onnx-runtime";
+// That warning; null if there is none.
+const ImportWarning* MissingRuntime(const Model& model);
+// Plan::engine_macs_share(), but nullopt if ONNX Runtime is missing.
+std::optional<double> KnownShareOf(const Model& model, const Plan& plan);
+
 // Why nodes are on the CPU: one rule (of Anemone's own rules: one message).
 struct ReasonGroup {
   const Verdict* verdict = nullptr;  // of the first node
-  int nodes = 0;
-  std::optional<int64_t> macs = 0;                     // that the engine does not do
+  int nodes = 0;                     // of the file; an entry of parts of a node counts as one
+  std::optional<int64_t> macs = 0;   // that the engine does not do
   std::vector<std::pair<std::string, int>> operators;  // the most frequent first
 
   // Our sentence; Apple's text in `quote`, "" if there is none.

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "importer/read/free_dimensions.h"
+#include "partitioner/plan_groups.h"
 
 namespace anemone {
 namespace {
@@ -67,7 +68,11 @@ Json EntryJson(const Model& model, const Plan& plan, const PlanEntry& entry) {
       {"bound", OrNull(entry.placement == Placement::kEngine ? absl::string_view(entry.bound)
                                                              : absl::string_view())},
       {"status", folded ? Json(nullptr) : Json(Text(StatusName(entry.verdict.status)))}};
-  AddReason(entry.placement == Placement::kCpu ? entry.verdict : Verdict(), json);
+  if (entry.placement == Placement::kCpu) {
+    AddReason(entry, json);
+  } else {
+    AddReason(Verdict(), json);
+  }
   return json;
 }
 
@@ -77,8 +82,13 @@ Json NamesOf(const Graph& graph, const std::vector<ValueId>& values) {
   return names;
 }
 
-void AddSegments(const PlanPart& part, Json& segments) {
-  for (const Segment& segment : part.plan->segments) {
+void AddSegments(const Model& model, const PlanPart& part, Json& segments) {
+  std::vector<int> nodes(part.plan->segments.size());
+  for (const PlanEntry& entry : part.plan->entries) {
+    if (entry.segment >= 0) nodes[entry.segment] += NodesOf(model, entry);
+  }
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    const Segment& segment = part.plan->segments[i];
     Json bodies = Json::array();
     for (const PlannedBody& body : segment.bodies) {
       std::vector<size_t> ids(body.plan.segments.size());
@@ -87,7 +97,7 @@ void AddSegments(const PlanPart& part, Json& segments) {
     }
     segments.push_back({{"id", segments.size()},
                         {"placement", Text(PlacementName(segment.placement))},
-                        {"nodes", segment.entries},
+                        {"nodes", nodes[i]},
                         {"inputs", NamesOf(*part.graph, segment.inputs)},
                         {"outputs", NamesOf(*part.graph, segment.outputs)},
                         {"bodies", std::move(bodies)}});
@@ -119,16 +129,19 @@ void AddReason(const Verdict& verdict, Json& json) {
   if (verdict.rule != nullptr) json["condition"] = OrNull(verdict.rule->condition);
 }
 
+void AddReason(const PlanEntry& entry, Json& json) {
+  AddReason(entry.verdict, json);
+  if (!entry.remedy.empty()) json["remedy"] = entry.remedy;
+}
+
 Json PlanJson(const Model& model, const Plan& plan) {
   Json nodes = Json::array();
-  int by_placement[3] = {};
   Json segments = Json::array();
   for (const PlanPart& part : PartsOf(model.graph, plan)) {
     for (const PlanEntry& entry : part.plan->entries) {
-      ++by_placement[static_cast<int>(entry.placement)];
       nodes.push_back(EntryJson(model, *part.plan, entry));
     }
-    AddSegments(part, segments);
+    AddSegments(model, part, segments);
   }
   Json warnings = Json::array();
   for (const PlanWarning& w : plan.warnings) {
@@ -141,17 +154,19 @@ Json PlanJson(const Model& model, const Plan& plan) {
   }
   Json free = Json::array();
   for (const FreeDimension& dim : FreeDimensionsOf(model)) free.push_back(LabelOf(dim));
+  const NodeCounts counts = CountsOf(model, plan);
+  const bool is_known = MissingRuntime(model) == nullptr;
   return {{"target", Text(plan.target->option_name())},
           {"route", Text(RouteName(plan.route))},
           {"status", Text(StatusName(plan.status))},
           {"summary",
-           {{"nodes", nodes.size()},
-            {"engine_nodes", by_placement[static_cast<int>(Placement::kEngine)]},
-            {"cpu_nodes", by_placement[static_cast<int>(Placement::kCpu)]},
-            {"folded_nodes", by_placement[static_cast<int>(Placement::kFolded)]},
+           {{"nodes", counts.all()},
+            {"engine_nodes", counts.engine},
+            {"cpu_nodes", counts.cpu},
+            {"folded_nodes", counts.folded},
             {"macs", NumberOrNull(plan.macs())},
-            {"engine_macs", NumberOrNull(plan.engine_macs())},
-            {"engine_macs_share", NumberOrNull(plan.engine_macs_share())},
+            {"engine_macs", is_known ? NumberOrNull(plan.engine_macs()) : Json(nullptr)},
+            {"engine_macs_share", NumberOrNull(KnownShareOf(model, plan))},
             {"nodes_of_unknown_macs", plan.nodes_of_unknown_macs()},
             {"free_dimensions", std::move(free)},
             {"engine_segments", plan.engine_segments()},

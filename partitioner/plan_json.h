@@ -18,6 +18,8 @@ Json OrNull(const char* text);
 // Adds why a verdict refuses: layer, message, rule, source, remedy and condition. Adds nulls if it
 // accepts.
 void AddReason(const Verdict& verdict, Json& json);
+// The same of an entry on the CPU.
+void AddReason(const PlanEntry& entry, Json& json);
 
 // One item of a model's "targets".
 Json PlanJson(const Model& model, const Plan& plan);

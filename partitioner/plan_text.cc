@@ -120,14 +120,32 @@ std::string NoteOf(const PlanEntry& entry) {
   return note;
 }
 
-// The end of a long name tells more than its start: "...self_attn/q_proj/MatMul".
-std::string CutAtStart(absl::string_view name, int width) {
-  constexpr absl::string_view kDots = "...";
-  if (Columns(name) <= width) return std::string(name);
-  const auto continues = [](char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; };
-  const int left = std::max(0, width - static_cast<int>(kDots.size()));
-  while (Columns(name) > left || (!name.empty() && continues(name.front()))) name.remove_prefix(1);
-  return absl::StrCat(kDots, name);
+constexpr absl::string_view kWith = "with ";
+
+// A line of the table of nodes.
+struct NodeLine {
+  const PlanRow* row;
+  bool is_main;  // the node that has the entry's MACs and units
+  std::string name, op, note;
+  std::string main;  // of a node that became part of another's units: the name of that node
+};
+
+std::vector<NodeLine> LinesOf(const Model& model, const std::vector<PlanRow>& rows) {
+  std::vector<NodeLine> lines;
+  for (const PlanRow& row : rows) {
+    const PlanEntry& entry = *row.entry;
+    const std::vector<OriginId> nodes = NodesShown(model, entry);
+    const bool is_named = std::find(nodes.begin(), nodes.end(), entry.shown) != nodes.end();
+    const OriginId main = is_named ? entry.shown : nodes.back();
+    for (OriginId node : nodes) {
+      const bool joined = node != main && entry.placement == Placement::kEngine;
+      lines.push_back({&row, node == main, Printable(NameOf(model.origins[node])),
+                       Printable(model.origins[node].op_type),
+                       joined ? "" : Printable(NoteOf(entry)),
+                       joined ? Printable(NameOf(model.origins[main])) : ""});
+    }
+  }
+  return lines;
 }
 
 // The width of a column: that of its longest text, within limits.
@@ -146,13 +164,14 @@ void AppendNodes(const Model& model, const Plan& plan, int width, std::string& o
   constexpr int kFixed = 2 + 2 + 2 + 6 + 2 + 3 + 2 + 6 + 2;  // indent, gaps, place, segment, MACs
   constexpr int kLeastName = 12, kLeastNote = 16, kNarrow = 110;
   const std::vector<PlanRow> rows = RowsOf(model, plan);
+  const std::vector<NodeLine> lines = LinesOf(model, rows);
   std::vector<std::string> names;
   std::vector<std::string> operators;
   std::vector<std::string> notes;
-  for (const PlanRow& row : rows) {
-    names.push_back(Printable(NameOf(model.origins[row.entry->shown])));
-    operators.push_back(Printable(model.origins[row.entry->shown].op_type));
-    notes.push_back(Printable(NoteOf(*row.entry)));
+  for (const NodeLine& line : lines) {
+    names.push_back(line.name);
+    operators.push_back(line.op);
+    notes.push_back(line.main.empty() ? line.note : absl::StrCat(kWith, line.main));
   }
   // Where not everything fits, operators are cut first.
   const int spare =
@@ -162,23 +181,27 @@ void AppendNodes(const Model& model, const Plan& plan, int width, std::string& o
   const int left = width - kFixed - operator_width;
   const int note_width = WidthOf(notes, kLeastNote, width < kNarrow ? kLeastNote : left / 2);
   const int name_width = WidthOf(names, kLeastName, left - note_width);
-  const auto append = [&](absl::string_view name, absl::string_view op, absl::string_view place,
-                          absl::string_view segment, absl::string_view macs,
-                          absl::string_view note) {
-    std::string line = absl::StrCat("  ", Padded(CutAtStart(name, name_width), name_width), "  ",
-                                    Padded(Cut(op, operator_width), operator_width), "  ",
-                                    Padded(std::string(place), 6), "  ",
+  const auto append = [&](const NodeLine& line, absl::string_view place, absl::string_view segment,
+                          absl::string_view macs) {
+    std::string text = absl::StrCat("  ", Padded(CutAtStart(line.name, name_width), name_width),
+                                    "  ", Padded(Cut(line.op, operator_width), operator_width),
+                                    "  ", Padded(std::string(place), 6), "  ",
                                     absl::StrFormat("%3s  %6s  ", segment, macs));
-    absl::StrAppend(&line, Cut(note, std::max(width - Columns(line), kLeastNote)));
-    absl::StrAppend(&out, absl::StripTrailingAsciiWhitespace(line), "\n");
+    const int room = std::max(width - Columns(text), kLeastNote);
+    absl::StrAppend(&text, line.main.empty()
+                               ? Cut(line.note, room)
+                               : absl::StrCat(kWith, CutAtStart(line.main, room - Columns(kWith))));
+    absl::StrAppend(&out, absl::StripTrailingAsciiWhitespace(text), "\n");
   };
-  append("node", "operator", "place", "seg", "MACs", "units, or rule");
-  for (size_t i = 0; i < rows.size(); ++i) {
-    const PlanEntry& entry = *rows[i].entry;
-    const std::string macs = !entry.macs ? "?" : *entry.macs == 0 ? "" : ShortCount(*entry.macs);
-    append(names[i], operators[i], PlacementName(entry.placement),
-           rows[i].segment < 0 ? "" : absl::StrCat(rows[i].segment), macs, notes[i]);
-    if (entry.placement != Placement::kEngine || entry.bound.empty()) continue;
+  append({nullptr, true, "node", "operator", "units, or rule", ""}, "place", "seg", "MACs");
+  for (const NodeLine& line : lines) {
+    const PlanEntry& entry = *line.row->entry;
+    const std::string macs = !line.is_main || entry.macs == 0 ? ""
+                             : !entry.macs                    ? "?"
+                                                              : ShortCount(*entry.macs);
+    append(line, PlacementName(entry.placement),
+           line.row->segment < 0 ? "" : absl::StrCat(line.row->segment), macs);
+    if (!line.is_main || entry.placement != Placement::kEngine || entry.bound.empty()) continue;
     absl::StrAppend(
         &out, Wrapped(absl::StrCat("      off by at most ", Printable(entry.bound)), width, 8),
         "\n");
@@ -202,7 +225,7 @@ void AppendWarnings(const Model& model, const Plan& plan, const PlanTextOptions&
             : absl::StrCat(groups[i].nodes, " x [", first.rule, "], e.g. ", place);
     const std::string text = absl::StrCat(where, ": ", first.message);
     out += Paragraph(4, 6, options, text);
-    if (first.remedy.empty()) continue;
+    if (first.remedy.empty() || first.rule == kRuntimeMissing) continue;  // told at the top
     out += Paragraph(6, 8, options, absl::StrCat("remedy: ", first.remedy));
   }
   if (shown < groups.size()) {
@@ -224,6 +247,13 @@ std::string CountsText(const Model& model, const Plan& plan) {
     absl::StrAppend(&text, *plan.macs() == 0 ? "no" : ShortCount(*plan.macs()), " MACs");
   }
   return text;
+}
+
+// "2 nodes", of the nodes that are not folded.
+std::string CpuText(const NodeCounts& counts) {
+  if (counts.cpu > 0) return counts.engine == 0 ? "everything" : Counted(counts.cpu, "node");
+  if (counts.cpu_parts == 0) return "nothing";
+  return absl::StrCat("parts of ", Counted(counts.cpu_parts, "node"));
 }
 
 }  // namespace
@@ -253,16 +283,25 @@ std::string PercentText(double share) {
   return absl::StrCat(absl::StripSuffix(number, ".0"), " %");
 }
 
-std::string PlanLine(const Model& model, const Plan& plan) {
-  const std::string title = absl::StrCat(TargetLabel(*plan.target), ": ");
-  if (const int unknown = plan.nodes_of_unknown_macs(); unknown > 0) {
-    const std::string free = FreeText(model);
-    const std::string why = free.empty()
-                                ? absl::StrCat(": MACs unknown for ", Counted(unknown, "node"))
-                                : absl::StrCat(" yet: ", free);
-    return FirstThatFits({absl::StrCat(title, "cannot tell the share", why),
-                          absl::StrCat(title, "cannot tell the share")});
+std::string ShareUnknownLine(const Model& model, const Plan& plan, absl::string_view title) {
+  if (MissingRuntime(model) != nullptr) {
+    const std::string answer = absl::StrCat(title, ": cannot tell: ONNX Runtime is missing");
+    return FirstThatFits({absl::StrCat(answer, ", which computes constants"), answer});
   }
+  const int unknown = plan.nodes_of_unknown_macs();
+  if (unknown == 0) return "";
+  const std::string answer = absl::StrCat(title, ": cannot tell the share");
+  const std::string free = FreeText(model);
+  return FirstThatFits({absl::StrCat(answer, free.empty() ? absl::StrCat(": MACs unknown for ",
+                                                                         Counted(unknown, "node"))
+                                                          : absl::StrCat(" yet: ", free)),
+                        answer});
+}
+
+std::string PlanLine(const Model& model, const Plan& plan) {
+  const std::string label = TargetLabel(*plan.target);
+  if (std::string unknown = ShareUnknownLine(model, plan, label); !unknown.empty()) return unknown;
+  const std::string title = absl::StrCat(label, ": ");
   const NodeCounts counts = CountsOf(model, plan);
   if (counts.folded > 0 && counts.folded == counts.all()) {
     return absl::StrCat(title, "nothing to run: every node is constant");
@@ -275,11 +314,7 @@ std::string PlanLine(const Model& model, const Plan& plan) {
   const std::string answer = absl::StrCat(amount, " on the engine");
   std::string line = answer;
   if (counts.engine > 0) absl::StrAppend(&line, ", ", Counted(plan.engine_segments(), "segment"));
-  absl::StrAppend(&line, ", ",
-                  counts.cpu == 0      ? "nothing"
-                  : counts.engine == 0 ? "everything"
-                                       : Counted(counts.cpu, "node"),
-                  " on the CPU");
+  absl::StrAppend(&line, ", ", CpuText(counts), " on the CPU");
   return FirstThatFits({line, answer, amount});
 }
 
@@ -301,12 +336,23 @@ std::string FreeDimensionsText(const Model& model, int width) {
   return text + "\n";
 }
 
+std::string RuntimeRemedy(const Model& model, const PlanTextOptions& options) {
+  const ImportWarning* missing = MissingRuntime(model);
+  if (missing == nullptr) return "";
+  return Paragraph(2, 4, options, absl::StrCat("remedy: ", missing->remedy)) +
+         "  without ONNX Runtime:\n";
+}
+
 std::string WhyShareUnknown(const Model& model, const Plan& plan) {
+  constexpr char kCannotTell[] = "cannot tell the share of MACs on the engine: ";
+  if (const ImportWarning* missing = MissingRuntime(model)) {
+    return absl::StrCat(kCannotTell, "ONNX Runtime is missing, which computes constants; ",
+                        missing->remedy);
+  }
   const int unknown = plan.nodes_of_unknown_macs();
   if (unknown == 0) return "";
   std::string text =
-      absl::StrCat("cannot tell the share of MACs on the engine: ", Counted(unknown, "node"),
-                   unknown == 1 ? " has" : " have",
+      absl::StrCat(kCannotTell, Counted(unknown, "node"), unknown == 1 ? " has" : " have",
                    " sizes that are unknown until run time, or a custom operator");
   const std::vector<std::string> flags = BindingFlags(model);
   if (!flags.empty()) absl::StrAppend(&text, "; give ", absl::StrJoin(flags, " "));
@@ -316,6 +362,7 @@ std::string WhyShareUnknown(const Model& model, const Plan& plan) {
 std::string PlanText(const Model& model, const Plan& plan, const PlanTextOptions& options) {
   std::string out = absl::StrCat(options.colour ? "\x1b[1m" : "", PlanLine(model, plan),
                                  options.colour ? "\x1b[0m" : "", "\n");
+  out += RuntimeRemedy(model, options);
   if (options.free_dimensions) out += FreeDimensionsText(model, options.width);
   absl::StrAppend(&out, "  ", CountsText(model, plan), "\n");
   if (options.every_node) {

@@ -21,17 +21,33 @@ struct PlanTextOptions {
 //   M1: cannot tell the share yet: 3 dimensions are free
 std::string PlanLine(const Model& model, const Plan& plan);
 
+// If the share is not known, the same with another title than the target's label:
+//   2 targets: cannot tell: ONNX Runtime is missing, which computes constants
+// "" if it is known, or the model has no MACs.
+std::string ShareUnknownLine(const Model& model, const Plan& plan, absl::string_view title);
+
 // PlanLine(), the dimensions that are free, the number of nodes, why nodes are on the CPU, and
 // warnings.
 std::string PlanText(const Model& model, const Plan& plan, const PlanTextOptions& options);
 
-// The plans of one model for several targets: a table with a row for each group of targets that
-// have the same result. With `every_node`, the text of each plan follows.
-std::string PlansText(const Model& model, absl::Span<const Plan> plans,
+// A plan of a model, and the sizes that the model is bound to ("seq=8"; "" if it is at one size).
+struct PlanAtSize {
+  const Model* model;
+  const Plan* plan;
+  std::string size;
+};
+
+// The plans of one model for several targets or at several sizes, those of a target together: a
+// table with a row for each group of plans that have the same result, and then `notes`. With
+// `every_node`, the text of each plan follows.
+std::string PlansText(absl::Span<const PlanAtSize> plans, absl::string_view notes,
                       const PlanTextOptions& options);
 
 // "  bind them: --dim batch=1 --dim height=224"; "" if no dimension is free.
 std::string FreeDimensionsText(const Model& model, int width);
+
+// If ONNX Runtime is missing: the remedy, and a title for what is known without it; else "".
+std::string RuntimeRemedy(const Model& model, const PlanTextOptions& options);
 
 // Why the share of MACs on the engine is not known, and how to bind the dimensions that are free;
 // "" if it is known, or there are no MACs. One line.

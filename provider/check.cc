@@ -5,6 +5,7 @@
 
 #include "base/guarded.h"
 #include "base/status_macros.h"
+#include "partitioner/plan_groups.h"
 #include "partitioner/plan_json.h"
 #include "partitioner/plan_text.h"
 #include "provider/buckets/bucketing.h"
@@ -31,7 +32,7 @@ CheckReport::~CheckReport() = default;
 size_t CheckReport::targets() const { return state_->plans.plans().size(); }
 
 std::optional<double> CheckReport::EngineMacsShare(size_t target) const {
-  return state_->plans.plans()[target].engine_macs_share();
+  return KnownShareOf(state_->plans.model(target), state_->plans.plans()[target]);
 }
 
 std::string CheckReport::WhyShareUnknown(size_t target) const {
@@ -60,14 +61,20 @@ absl::StatusOr<SizedPlans> MakePlans(const Settings& settings, const Bucketing::
     planning.bodies = true;
     plannings.push_back(std::move(planning));
   }
-  // Without ONNX Runtime fewer constants are folded, but the check still works.
-  const ImportOptions importing =
-      ImportingOptions(settings, std::make_shared<LazyRuntime>(1, settings.ort_library));
+  // Without ONNX Runtime fewer constants are folded, but the check still works, and says so.
+  const auto runtime = std::make_shared<LazyRuntime>(1, settings.ort_library);
+  const ImportOptions importing = ImportingOptions(settings, runtime);
+  const auto explained = [&](const ImportOptions& options) -> absl::StatusOr<Model> {
+    ANEMONE_ASSIGN_OR_RETURN(Model model, import(options));
+    runtime->ExplainMissing(model);
+    return model;
+  };
   if (settings.buckets.empty()) {
-    ANEMONE_ASSIGN_OR_RETURN(Model model, import(importing));
+    ANEMONE_ASSIGN_OR_RETURN(Model model, explained(importing));
     return SizedPlans::Of(std::move(model), plannings);
   }
-  ANEMONE_ASSIGN_OR_RETURN(Bucketing buckets, Bucketing::Make(settings.buckets, importing, import));
+  ANEMONE_ASSIGN_OR_RETURN(Bucketing buckets,
+                           Bucketing::Make(settings.buckets, importing, explained));
   return SizedPlans::OfBuckets(buckets, plannings);
 }
 

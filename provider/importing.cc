@@ -1,10 +1,14 @@
 #include "provider/importing.h"
 
+#include <string>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "base/status_macros.h"
 #include "fallback/evaluator.h"
 #include "kernels/custom_domain.h"
+#include "partitioner/plan_groups.h"
 #include "provider/custom_ops.h"
 
 namespace anemone {
@@ -17,6 +21,19 @@ absl::StatusOr<std::shared_ptr<const OrtRuntime>> OpenRuntime(int threads,
 absl::StatusOr<std::shared_ptr<const OrtRuntime>> LazyRuntime::Get() {
   if (!runtime_) runtime_ = OpenRuntime(threads_, library_);
   return *runtime_;
+}
+
+void LazyRuntime::ExplainMissing(Model& model) const {
+  if (!runtime_ || runtime_->ok()) return;
+  const size_t erased = std::erase_if(
+      model.warnings, [](const ImportWarning& warning) { return warning.rule == "not-folded"; });
+  if (erased == 0) return;
+  const std::string why(runtime_->status().message());
+  model.warnings.push_back(
+      {kRuntimeMissing, "ONNX Runtime",
+       absl::StrCat("constants that ", erased, erased == 1 ? " node computes" : " nodes compute",
+                    " are unknown: ", absl::StripSuffix(why, absl::StrCat("; ", kOrtRemedy))),
+       kOrtRemedy});
 }
 
 ImportOptions ImportingOptions(const Settings& settings, std::shared_ptr<LazyRuntime> runtime) {

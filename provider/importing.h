@@ -27,6 +27,10 @@ class LazyRuntime {
       : threads_(threads), library_(std::move(library)) {}
   absl::StatusOr<std::shared_ptr<const OrtRuntime>> Get();
 
+  // If constants of the model could not be computed because ONNX Runtime is missing: replaces the
+  // warnings about them by one, kRuntimeMissing.
+  void ExplainMissing(Model& model) const;
+
  private:
   int threads_;
   std::string library_;

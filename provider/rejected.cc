@@ -223,7 +223,7 @@ class RejectedWriter {
                    {"domain", shown.domain},
                    {"target", settings_.target},
                    {"route", settings_.route}};
-    AddReason(entry.verdict, listed);
+    AddReason(entry, listed);
     listed["same_verdict"] =
         written.file.empty() ? Json(nullptr) : Json(HasVerdict(written.bytes, settings_, listed));
     listed_.push_back(std::move(listed));

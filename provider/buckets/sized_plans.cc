@@ -1,5 +1,9 @@
 #include "provider/buckets/sized_plans.h"
 
+#include <algorithm>
+#include <utility>
+#include <vector>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/printable.h"
@@ -41,24 +45,43 @@ absl::Status SizedPlans::MakePlans(absl::Span<const PlanOptions> plannings) {
   return absl::OkStatus();
 }
 
-// "  bucket seq=64: smaller inputs are padded (proven for seq=63)".
-std::string SizedPlans::BucketLines(const Sized& sized, int width) {
-  const std::string below = Printable(BucketText(sized.below));
-  const std::string title = absl::StrCat("  bucket ", Printable(BucketText(sized.bucket)), ": ");
-  std::string text;
-  if (sized.below == sized.bucket) {
-    text = absl::StrCat(title, "no size is padded to it");
-  } else if (sized.refusal.empty()) {
-    text = absl::StrCat(title, "smaller inputs are padded (proven for ", below, ")");
-  } else {
-    text =
-        absl::StrCat(title,
-                     "smaller inputs are run with a program compiled for their exact size\n"
-                     "    at ",
-                     below, ": ", Printable(sized.refusal),
-                     "\n    remedy: bind the dimension with --dim, or give each size as a bucket");
+// "  seq=32, seq=64: smaller inputs are padded (proven for seq=31, seq=63)": a line for each answer
+// to whether inputs are padded.
+std::string SizedPlans::BucketLines(int width) const {
+  struct Answer {
+    const Sized* first;
+    std::vector<std::string> buckets, below;
+  };
+  std::vector<Answer> answers;
+  for (const Sized& sized : sizes_) {
+    if (sized.bucket.empty()) continue;
+    const bool padded = sized.below != sized.bucket;
+    const auto known = std::find_if(answers.begin(), answers.end(), [&](const Answer& answer) {
+      return (answer.first->below != answer.first->bucket) == padded &&
+             answer.first->refusal == sized.refusal;
+    });
+    Answer& answer = known == answers.end() ? answers.emplace_back(Answer{&sized, {}, {}}) : *known;
+    answer.buckets.push_back(Printable(BucketText(sized.bucket)));
+    answer.below.push_back(Printable(BucketText(sized.below)));
   }
-  return Wrapped(text, width, 6) + "\n";
+  std::string text;
+  for (const Answer& answer : answers) {
+    const std::string below = absl::StrJoin(answer.below, ", ");
+    absl::StrAppend(&text, "  ", absl::StrJoin(answer.buckets, ", "), ": ");
+    if (answer.first->below == answer.first->bucket) {
+      absl::StrAppend(&text, "no size is padded to it");
+    } else if (answer.first->refusal.empty()) {
+      absl::StrAppend(&text, "smaller inputs are padded (proven for ", below, ")");
+    } else {
+      absl::StrAppend(&text,
+                      "smaller inputs are run with a program compiled for their exact size\n"
+                      "    at ",
+                      below, ": ", Printable(answer.first->refusal),
+                      "\n    remedy: bind the dimension with --dim, or give each size as a bucket");
+    }
+    text += "\n";
+  }
+  return Wrapped(text, width, 6);
 }
 
 void SizedPlans::AddBucket(const Sized& sized, Json& json) {
@@ -71,24 +94,30 @@ void SizedPlans::AddBucket(const Sized& sized, Json& json) {
 }
 
 std::string SizedPlans::Text(const PlanTextOptions& options) const {
-  if (sizes_.front().bucket.empty()) return PlansText(sizes_.front().model, plans_, options);
-  std::string text;
+  std::vector<PlanAtSize> plans;
   for (size_t i = 0; i < plans_.size(); ++i) {
-    text += PlanText(SizedOf(i).model, plans_[i], options);
-    text += BucketLines(SizedOf(i), options.width);
+    plans.push_back({&SizedOf(i).model, &plans_[i], BucketText(SizedOf(i).bucket)});
   }
-  return text;
+  return PlansText(plans, BucketLines(options.width), options);
 }
 
 std::string SizedPlans::Lines() const {
-  std::vector<std::string> lines;
+  std::vector<std::pair<std::string, std::string>> lines;  // the sizes, and what is true of them
   for (size_t i = 0; i < plans_.size(); ++i) {
     const Sized& sized = SizedOf(i);
-    const std::string bucket =
-        sized.bucket.empty() ? "" : absl::StrCat(Printable(BucketText(sized.bucket)), "; ");
-    lines.push_back(absl::StrCat(bucket, PlanLine(sized.model, plans_[i])));
+    const std::string sizes = Printable(BucketText(sized.bucket));
+    std::string line = PlanLine(sized.model, plans_[i]);
+    const auto known = std::find_if(lines.begin(), lines.end(),
+                                    [&](const auto& other) { return other.second == line; });
+    if (known == lines.end()) {
+      lines.emplace_back(sizes, std::move(line));
+    } else {
+      absl::StrAppend(&known->first, ", ", sizes);
+    }
   }
-  return absl::StrJoin(lines, "\n");
+  return absl::StrJoin(lines, "\n", [](std::string* out, const auto& line) {
+    absl::StrAppend(out, line.first, line.first.empty() ? "" : "; ", line.second);
+  });
 }
 
 Json SizedPlans::TargetsJson() const {

@@ -27,9 +27,9 @@ class SizedPlans {
   const std::vector<Plan>& plans() const { return plans_; }
   // The model at the size of plans()[i].
   const Model& model(size_t i) const { return SizedOf(i).model; }
-  // The text of every plan, or without buckets a table of several targets.
+  // The text of one plan, or a table of several targets or buckets.
   std::string Text(const PlanTextOptions& options) const;
-  // PlanLine() of every plan, separated by line breaks, with the bucket.
+  // PlanLine() of every plan, separated by line breaks, with the buckets that it is true of.
   std::string Lines() const;
   // The items of "targets" in check.json.
   Json TargetsJson() const;
@@ -44,7 +44,7 @@ class SizedPlans {
     BucketSizes below;    // the largest sizes that are padded to it, or `bucket` if there are none
     std::string refusal;  // why `below` cannot be padded; "" if it can
   };
-  static std::string BucketLines(const Sized& sized, int width);
+  std::string BucketLines(int width) const;
   static void AddBucket(const Sized& sized, Json& json);
 
   absl::Status MakePlans(absl::Span<const PlanOptions> plannings);

@@ -129,7 +129,7 @@ class SegmentWriter {
     for (const PlanEntry& entry : plan_.entries) {
       if (entry.segment != segment) continue;
       Json reason = {{"op_type", model_.origins[entry.shown].op_type}};
-      AddReason(entry.verdict, reason);
+      AddReason(entry, reason);
       const bool has_bodies = !BodiesOf(model_.graph.nodes[entry.nodes.back()]).empty();
       if (has_bodies)
         reason["remedy"] = "no format has control flow; convert its bodies as separate models";
@@ -157,6 +157,7 @@ absl::StatusOr<Json> ConvertModel(const std::string& path, const std::string& fo
   ANEMONE_ASSIGN_OR_RETURN(PlanOptions planning, PlanOptionsOf(settings));
   auto runtime = std::make_shared<LazyRuntime>(1, settings.ort_library);
   ANEMONE_ASSIGN_OR_RETURN(Model model, ImportFile(path, ImportingOptions(settings, runtime)));
+  runtime->ExplainMissing(model);
   for (ValueId id : model.graph.outputs) {
     if (!model.graph.values[id].constant) continue;
     return absl::UnimplementedError(absl::StrCat(

@@ -134,13 +134,27 @@ class Buckets(CliTest):
         self.assertEqual({"batch": 1, "seq": 3}, plans[0]["padding"]["at"])
         self.assertFalse(plans[0]["padding"]["proven"])
         self.assertIn("ReduceMean", plans[0]["padding"]["reason"])
-        text = " ".join(anemone("check", "-q", path, *words).stdout.split())
-        self.assertIn("bucket batch=1,seq=4: smaller inputs are run with a program compiled for their "
-                      "exact size", text)
-        proven = " ".join(
-            anemone("check", "-q", self.write(bucket_models.encoder()), *words).stdout.split())
-        self.assertIn("bucket batch=2,seq=8: smaller inputs are padded (proven for batch=2,seq=7)",
-                      proven)
+        text = " ".join(anemone("check", path, *words).stdout.split())
+        self.assertIn("batch=1,seq=4, batch=1,seq=8, batch=2,seq=4, batch=2,seq=8: smaller inputs are run "
+                      "with a program compiled for their exact size at batch=1,seq=3, ", text)
+        proven = " ".join(anemone("check", self.write(bucket_models.encoder()), *words).stdout.split())
+        self.assertIn("batch=2,seq=8: smaller inputs are padded (proven for ", proven)
+
+    def test_buckets_are_one_table(self):
+        path = self.write(bucket_models.encoder())
+        words = ("--dim", "batch=1", "--bucket", "seq=4,8,16")
+        lines = anemone("check", path, *words).stdout.splitlines()
+        self.assertRegex(lines[0], r"^M1, 3 sizes: .* of MACs on the engine$")
+        self.assertTrue(lines[1].endswith("CPU nodes  sizes"), lines[1])
+        self.assertTrue(lines[2].endswith("seq=4, seq=8, seq=16"), lines[2])
+        self.assertEqual(1, sum("smaller inputs are padded" in line for line in lines))
+        self.assertLess(len(lines), 7, lines)
+        lines = anemone("check", path, *words, "--target", "m1,m4").stdout.splitlines()
+        self.assertRegex(lines[0], r"^2 targets at 3 sizes: ")
+        self.assertTrue(lines[2].endswith("M1, A13, M4, A16 at seq=4, seq=8, seq=16"), lines[2])
+        every = anemone("check", path, *words, "-v").stdout
+        for size in (4, 8, 16):
+            self.assertIn(f"\nseq={size}\nM1: ", every)
 
     def test_run_and_bench_say_which(self):
         path = self.write(bucket_models.decoder())

@@ -49,6 +49,30 @@ def convolutions(count, channels=5, size=13):
                  [weight("w", channels, channels, 3, 3)])
 
 
+def computed_weight():
+    """A product whose weight is computed from a constant, which needs ONNX Runtime."""
+    nodes = [helper.make_node("Sqrt", ["w"], ["v"], name="root"),
+             helper.make_node("MatMul", ["x", "v"], ["y"], name="product")]
+    return model(nodes, [tensor("x", [4, 8])], [tensor("y", [4, 8])], [weight("w", 8, 8)])
+
+
+def joined():
+    """Nodes that become one unit each: a quantized pair, a Flatten before a Gemm; and one on the CPU."""
+    quantize = [numpy_helper.from_array(numpy.float32(1 / 64), "scale"),
+                numpy_helper.from_array(numpy.int8(0), "zero")]
+    nodes = [helper.make_node("QuantizeLinear", ["x", "scale", "zero"], ["q"], name="quantize"),
+             helper.make_node("DequantizeLinear", ["q", "scale", "zero"], ["d"], name="dequantize"),
+             helper.make_node("GlobalAveragePool", ["d"], ["p"], name="pool"),
+             helper.make_node("Flatten", ["p"], ["f"], name="flatten"),
+             helper.make_node("Gemm", ["f", "w"], ["g"], name="head"),
+             helper.make_node("Cast", ["g"], ["y"], name="double", to=TensorProto.DOUBLE)]
+    return model(nodes, [tensor("x", [1, 8, 6, 6])], [tensor("y", [1, 4], TensorProto.DOUBLE)],
+                 [*quantize, weight("w", 8, 4)])
+
+
+NO_RUNTIME = {"ANEMONE_ORT_LIBRARY": "/nonexistent/libonnxruntime.so"}
+
+
 class Reports(CliTest):
     def text(self, path, *words, code=0):
         done = anemone("check", path, *words)
@@ -150,6 +174,59 @@ class Reports(CliTest):
         self.assertIn("  2 nodes: 2 engine, 0 CPU, 0 folded; 76.0 k MACs", text)
         for word in ("netplist", "decompile", "route", "guide", str(path)):
             self.assertNotIn(word, text)
+
+    def test_without_onnx_runtime_the_answer_is_not_known(self):
+        path = self.write(computed_weight())
+        for words, title in (([], "M1"), (["--target", "m1,m4"], "2 targets")):
+            done = anemone("check", path, *words, env=NO_RUNTIME)
+            self.assertEqual(0, done.returncode, done.stderr)
+            lines = done.stdout.splitlines()
+            self.assertEqual(f"{title}: cannot tell: ONNX Runtime is missing, which computes constants",
+                             lines[0])
+            self.assertTrue(lines[1].startswith("  remedy: run tools/quickstart, or set ANEMONE_ORT_LIBRARY"),
+                            done.stdout)
+            self.assertEqual(1, done.stdout.count("remedy: run tools/quickstart"))
+            self.assertNotIn("0 % of MACs", done.stdout)
+        done = anemone("check", path, "--require-engine-share", "0.5", env=NO_RUNTIME)
+        self.assertEqual(3, done.returncode)
+        self.assertIn("ONNX Runtime is missing, which computes constants; run tools/quickstart",
+                      done.stderr)
+        document = json.loads(anemone("check", path, "--json", env=NO_RUNTIME).stdout)
+        jsonschema.validate(document, SCHEMA)
+        target = document["models"][0]["targets"][0]
+        self.assertEqual([None, None], [target["summary"][key] for key in
+                                        ("engine_macs", "engine_macs_share")])
+        self.assertEqual(["no-onnx-runtime"], [w["rule"] for w in target["warnings"]
+                                               if w["rule"] in ("no-onnx-runtime", "not-folded")])
+        self.assertTrue(self.text(path).startswith("M1: 100 % of MACs on the engine"))
+        plain = anemone("check", self.write(convolutions(1)), env=NO_RUNTIME)  # nothing to compute
+        self.assertTrue(plain.stdout.startswith("M1: 100 % of MACs on the engine"), plain.stdout)
+
+    def test_nodes_are_counted_once_and_alike(self):
+        path = self.write(joined())
+        for words in ([], ["--policy", "cpu"], ["--target", "h11"]):
+            found = self.plan(path, *words)
+            target, = found["targets"]
+            s = target["summary"]
+            counts = s["engine_nodes"], s["cpu_nodes"], s["folded_nodes"]
+            self.assertEqual((6, 6, 6), (found["nodes"], s["nodes"], sum(counts)))
+            self.assertEqual(6, sum(len(node["origin"]) for node in target["nodes"]))
+            self.assertEqual(counts[0] + counts[1], sum(segment["nodes"] for segment in target["segments"]))
+            text = self.text(path, "-v", *words)
+            self.assertIn("  6 nodes: {} engine, {} CPU, {} folded; ".format(*counts), text)
+            for name in ("quantize", "dequantize", "pool", "flatten", "head", "double"):
+                self.assertEqual(1, text.count(f"\n  {name} "), text)
+            reasons = [int(line.split()[0]) for line in text.split("  node  ")[0].splitlines()
+                       if line.startswith("    ") and line.split()[1] in ("node:", "nodes:")]
+            self.assertEqual(counts[1], sum(reasons), text)
+
+    def test_quiet_prints_the_answer_alone(self):
+        path, other = self.write(dynamic_net()), self.write(relu(), "other.onnx")
+        self.assertEqual("M1: cannot tell the share yet: 3 dimensions are free\n",
+                         self.text(path, "-q"))
+        self.assertEqual("2 targets: the model has no MACs\n", self.text(other, "-q", "--target", "m1,m4"))
+        done = anemone("check", "-q", path, other, env={"COLUMNS": "1000"}).stdout.splitlines()
+        self.assertEqual([str(path), str(other)], [line.split(": M1: ")[0] for line in done])
 
     def test_several_models_are_named(self):
         one, two = self.write(relu(), "one.onnx"), self.write(relu(), "two.onnx")
@@ -278,6 +355,35 @@ class Reports(CliTest):
         listed = self.plan(self.write(made))["targets"][0]["warnings"]
         self.assertNotIn("width-granule", [w["rule"] for w in listed])
 
+    def test_the_remedy_for_data_dependent_sizes(self):
+        """Each node is told what its size depends on; a dimension that is free is still to be bound."""
+        nodes = [helper.make_node("Relu", ["x"], ["a"], name="free"),
+                 helper.make_node("NonMaxSuppression", ["boxes", "scores"], ["i"], name="nms"),
+                 helper.make_node("Cast", ["i"], ["c"], name="cast", to=TensorProto.FLOAT),
+                 helper.make_node("Neg", ["c"], ["d"], name="chosen"),
+                 helper.make_node("Reshape", ["z", "shape"], ["r"], name="reshape"),
+                 helper.make_node("Neg", ["r"], ["n"], name="neg")]
+        made = model(nodes, [tensor("x", ["batch", 4]), tensor("boxes", [1, 4, 4]),
+                             tensor("scores", [1, 1, 4]), tensor("z", [4, 6]),
+                             tensor("shape", [2], TensorProto.INT64)],
+                     [tensor("a", ["batch", 4]), tensor("d", ["k", 3]), tensor("n", ["p", "q"])])
+        path = self.write(made)
+
+        def remedies_of(*words):
+            return {node["name"]: node["remedy"]
+                    for node in self.plan(path, *words)["targets"][0]["nodes"]}
+
+        remedies = remedies_of()
+        self.assertIn("--dim", remedies["free"])
+        self.assertIn("--dim", remedies["neg"])  # the shape may depend on a dimension that is free
+        self.assertIn("NonMaxSuppression 'nms' takes it from the data; it and the nodes "
+                      "after it run on the CPU", remedies["chosen"])
+        remedies = remedies_of("--dim", "batch=1")
+        for name in ("reshape", "neg"):
+            self.assertIn("Reshape 'reshape' takes it from the data; make the inputs that it takes its size "
+                          "from constant", remedies[name])
+        self.assertNotIn("--dim", remedies["chosen"] + remedies["neg"])
+
     def test_data_dependent_sizes_are_not_free_dimensions(self):
         nodes = [helper.make_node("NonZero", ["x"], ["i"]),
                  helper.make_node("Cast", ["i"], ["f"], to=TensorProto.FLOAT),
@@ -287,6 +393,10 @@ class Reports(CliTest):
         self.assertEqual("M1: cannot tell the share: MACs unknown for 1 node",
                          self.text(path).splitlines()[0])
         self.assertEqual([], self.plan(path)["free_dimensions"])
+        text = " ".join(self.text(path).split())
+        self.assertIn("remedy: no option binds the size: NonZero takes it from the data; keep all elements "
+                      "and mask them", text)
+        self.assertNotIn("--dim", text)
         done = anemone("check", path, "--require-engine-share", "0.5")
         self.assertEqual(3, done.returncode)
         ran = json.loads(anemone("run", path, "--json").stdout)
