@@ -7,27 +7,13 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "anemone/compressed.h"
+#include "base/byte_sizes.h"
 #include "engine/software/memory_plan.h"
 #include "provider/surface_plan.h"
 
 namespace anemone {
 namespace {
-
-// "512 B", "12.5 MiB".
-std::string BytesText(int64_t bytes) {
-  constexpr const char* kUnits[] = {"KiB", "MiB", "GiB", "TiB"};
-  if (bytes < 1024) return absl::StrCat(bytes, " B");
-  double value = static_cast<double>(bytes);
-  const char* unit = "";
-  for (const char* next : kUnits) {
-    if (value < 1024) break;
-    value /= 1024;
-    unit = next;
-  }
-  return absl::StrFormat("%.1f %s", value, unit);
-}
 
 int64_t BytesOf(const Tensor& constant) {
   if (constant.type() == DataType::kString) return 0;

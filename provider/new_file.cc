@@ -87,7 +87,11 @@ absl::StatusOr<std::unique_ptr<NewFolder>> NewFolder::Make(const std::string& wa
   std::error_code error;
   fs::path path = fs::path(wanted).lexically_normal();
   if (fs::exists(path, error)) {
-    if (!fs::is_directory(path, error) || !fs::is_empty(path, error)) {
+    if (!fs::is_directory(path, error)) {
+      return absl::AlreadyExistsError(
+          absl::StrCat("'", wanted, "': is not a folder; choose another name"));
+    }
+    if (!fs::is_empty(path, error)) {
       return absl::AlreadyExistsError(absl::StrCat(
           "folder '", wanted, "': already exists and is not empty; choose another, or remove it"));
     }

@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "base/annotated.h"
+#include "base/byte_sizes.h"
 #include "base/status_macros.h"
 #include "base/threads.h"
 #include "engine/numerics_mode.h"
@@ -100,23 +101,7 @@ absl::Status StoreThreads(Settings& settings, const std::string& value) {
 }
 
 absl::Status StoreMemoryLimit(Settings& settings, const std::string& value) {
-  constexpr absl::string_view kSuffixes = "KMG";
-  absl::string_view number = value;
-  int shift = 0;
-  if (!number.empty()) {
-    const size_t suffix = kSuffixes.find(absl::ascii_toupper(number.back()));
-    if (suffix != absl::string_view::npos) {
-      number.remove_suffix(1);
-      shift = 10 * (static_cast<int>(suffix) + 1);
-    }
-  }
-  int64_t bytes = 0;
-  if (!absl::SimpleAtoi(number, &bytes) || bytes < 0 ||
-      bytes > std::numeric_limits<int64_t>::max() >> shift) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("want a number of bytes, as 512M or 2G, got '", value, "'"));
-  }
-  settings.memory_limit = bytes << shift;
+  ANEMONE_ASSIGN_OR_RETURN(settings.memory_limit, ParseBytes(value));
   return absl::OkStatus();
 }
 
@@ -294,9 +279,9 @@ const Setting kSettings[] = {
      .entries = kRun | kBench | kCompile | kPlugin | kPythonSession,
      .fallback = "0",
      .brief = "Refuse a model that needs more memory.",
-     .help = "Suffixes K, M and G are powers of 1024. The need is estimated before a program is "
-             "compiled: weights, values between nodes, and surfaces, for one run at a time. 0: no "
-             "limit.",
+     .help = "K, M and G (or KiB, MiB, GiB) are powers of 1024; KB, MB and GB are powers of 1000. "
+             "The need is estimated before a program is compiled: weights, values between nodes, "
+             "and surfaces, for one run at a time. 0: no limit.",
      .store = StoreMemoryLimit},
 };
 

@@ -2,8 +2,10 @@
 #include <gmock/gmock.h>
 
 #include <cstdlib>
+#include <optional>
 
 #include "base/annotated.h"
+#include "base/byte_sizes.h"
 #include "base/near_names.h"
 #include "base/usage_error.h"
 #include "base/wrapped_text.h"
@@ -28,6 +30,43 @@ TEST(Wrapped, CountsCharacters) {
   EXPECT_EQ(Wrapped("éé éé", 5, 0), "éé éé");
   EXPECT_EQ(Cut("éééééé", 5), "éé...");
   EXPECT_EQ(Cut("12345", 5), "12345");
+  EXPECT_EQ(CutAtStart("aéééééé", 5), "...éé");
+  EXPECT_EQ(CutAtStart("12345", 5), "12345");
+}
+
+std::optional<int64_t> Parsed(absl::string_view text) {
+  const auto bytes = ParseBytes(text);
+  return bytes.ok() ? std::optional(*bytes) : std::nullopt;
+}
+
+TEST(Bytes, UnitsAreReadAsPeopleWriteThem) {
+  EXPECT_EQ(Parsed("0"), 0);
+  EXPECT_EQ(Parsed("17"), 17);
+  EXPECT_EQ(Parsed("17b"), 17);
+  EXPECT_EQ(Parsed("2K"), 2048);
+  EXPECT_EQ(Parsed("2 KiB"), 2048);
+  EXPECT_EQ(Parsed("2kb"), 2000);
+  EXPECT_EQ(Parsed("512M"), 512 << 20);
+  EXPECT_EQ(Parsed("512mib"), 512 << 20);
+  EXPECT_EQ(Parsed("1MB"), 1'000'000);
+  EXPECT_EQ(Parsed("1.5 GB"), 1'500'000'000);
+  EXPECT_EQ(Parsed("0.5GiB"), 1 << 29);
+  EXPECT_EQ(Parsed("3g"), int64_t{3} << 30);
+  EXPECT_EQ(Parsed("8589934591G"), int64_t{8589934591} << 30);
+}
+
+TEST(Bytes, OtherTextsAreErrors) {
+  for (const char* text : {"", "much", "-1", "1T", "K", "MB", "1.5", "1 M B", "1e3M", "0x10",
+                           "1.2.3K", "9223372036854775808", "8589934592G", "9e9G", "inf", "nan"}) {
+    EXPECT_EQ(Parsed(text), std::nullopt) << text;
+  }
+}
+
+TEST(Bytes, AreWrittenInPowersOf1024) {
+  EXPECT_EQ(BytesText(0), "0 B");
+  EXPECT_EQ(BytesText(1000), "1000 B");
+  EXPECT_EQ(BytesText(1536), "1.5 KiB");
+  EXPECT_EQ(BytesText(int64_t{3} << 30), "3.0 GiB");
 }
 
 TEST(Wrapped, TheEnvironmentSaysTheWidth) {

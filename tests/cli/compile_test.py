@@ -212,8 +212,28 @@ class Compile(CliTest):
         said, out = self.compile(path, "int8", "--dim", "n=1")
         self.assertEqual((on_disk, out.stat().st_size), (said["model_bytes"], said["file_bytes"]))
         text = anemone("compile", path, "--compress", "int8", "--dim", "n=1", "-o", out).stdout
-        self.assertIn(f"out.onnx: {out.stat().st_size} bytes; ", text)
-        self.assertIn(f"external.onnx: {on_disk} bytes, ", text)
+        told = " ".join(text.split())
+        self.assertRegex(told, r"external\.onnx -> \S+out\.onnx: "
+                         rf"{on_disk / 1024:.1f} KiB -> {out.stat().st_size / 1024:.1f} KiB "
+                         r"\(\d\.\d times smaller\)")
+        self.assertRegex(told, r"weights: \S+ KiB -> \S+ KiB \(\d\.\d times smaller\), each counted once")
+
+    def test_tables_fit_the_terminal(self):
+        long = "/model/encoder/layers.0/self_attn/query_projection/weight_of_the_first_head"
+        made = model([helper.make_node("MatMul", ["x", long], ["a"]),
+                      helper.make_node("MatMul", ["a", "half"], ["y"])],
+                     [tensor("x", [1, 64])], [tensor("y", [1, 8])],
+                     [array(long, weights(64, 64)), array("half", weights(64, 8))])
+        for columns in (80, 60, 200):
+            text = anemone("compile", self.write(made), "--compress", "int8", "-q", "-o",
+                           self.folder / "o.onnx", env={"COLUMNS": str(columns)}).stdout
+            for line in text.splitlines():
+                if str(self.folder) not in line:  # a path is never broken
+                    self.assertLessEqual(len(line), columns, line)
+            name = long if columns == 200 else "..."
+            self.assertIn(f"  {name}", text)
+            self.assertIn("first_head", text)
+            self.assertIn("\n    not compressed: it has fewer than 1024 elements\n", text)
 
     def test_a_file_of_the_model_is_never_replaced(self):
         path = self.folder / "net.onnx"
@@ -268,24 +288,9 @@ class Compile(CliTest):
         large = model([helper.make_node("MatMul", ["x", "w"], ["y"])], [tensor("x", [1, 4096])],
                       [tensor("y", [1, 4096])], [array("w", weights(4096, 4096))])
         path = self.write(large)
-        out = self.folder / "out.onnx"
         for number in (signal.SIGINT, signal.SIGTERM):
-            for seen in range(200):
-                process = subprocess.Popen([str(ANEMONE), "compile", path, "--compress", "int8", "-q",
-                                            "-o", out], stdout=subprocess.DEVNULL,
-                                           stderr=subprocess.DEVNULL)
-                caught = False
-                while process.poll() is None:
-                    if [f for f in os.listdir(self.folder) if f.endswith(".tmp")]:
-                        process.send_signal(number)
-                        caught = True
-                        break
-                process.wait()
-                if caught and process.returncode == -number:
-                    break
-            self.assertEqual([], [f for f in os.listdir(self.folder) if f.endswith(".tmp")])
-            if process.returncode != -number:
-                self.skipTest("no signal met the write of the file")
+            self.signal_while_writing(number, "compile", path, "--compress", "int8", "-q", "-o",
+                                      self.folder / "out.onnx")
 
     def test_leftovers_are_removed_after_an_hour(self):
         old, young = (self.folder / f"out.onnx.anemone-{i}123456789abcdef.tmp" for i in "ab")

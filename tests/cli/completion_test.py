@@ -18,6 +18,11 @@ CASES = (
     ("check --target m1,m", ["m1,m4", "m1,m2-pro"], ["m4"]),
     ("check --target h13,a", ["h13,a15"], ["h13,m1"]),
     ("check --route ", ["netplist", "mil"], []),
+    ("check --policy ", ["maximal", "cpu", "refuse:Pooling"], ["Pooling"]),
+    ("check --policy refuse:Po", ["refuse:Pooling"], ["refuse:Softmax", "cpu"]),
+    ("check --policy refuse:Pooling,Softm", ["refuse:Pooling,Softmax"], ["refuse:Pooling,maximal"]),
+    ("run --target m1", ["m1", "m1-pro"], ["all"]),
+    ("run --target m1,m", [], ["m1,m4"]),
     ("run --tolerance ", ["cosine=", "max_abs=", "max_rel="], []),
     ("confirm sof", ["softmax"], ["check"]),
     ("confirm Sof", ["Softmax"], ["softmax"]),
@@ -79,6 +84,10 @@ class Completion(CliTest):
         self.expect_offers(offers)
         self.assertEqual(["m1-pro"], offers("check --target = m1-p"))  # as bash splits --target=m1-p
         self.assertEqual(["model.onnx"], offers("run --input x = mod"))
+        # As bash splits at colons; only what follows them is replaced.
+        self.assertEqual(["Pooling"], offers("check --policy refuse : Pooling"))
+        self.assertEqual(["Pooling,Softmax"], offers("check --policy = refuse : Pooling,Softm"))
+        self.assertIn("Pooling", offers("check --policy refuse :"))
         self.assertEqual(["bash", "fish", "zsh"], sorted(offers("completion ")))
 
     def test_fish(self):

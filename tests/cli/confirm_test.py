@@ -35,6 +35,7 @@ class Confirm(CliTest):
         text = " ".join(done.stdout.split())
         self.assertIn("Softmax needs the key `Dimension` (", text)
         example = text.split("give --attr ")[1].split()[0]
+        self.assertEqual("Dimension=Channel", example)  # not Batch, whose size is 1
         self.assertIn(example.split("=")[1], text.split("`Dimension` (")[1].split(")")[0])
         asked = self.results("confirm", "Softmax", "--input", "1x8x16x16", "--attr", example)["results"]
         self.assertEqual("native", asked[0]["verdict"])
@@ -68,6 +69,14 @@ class Confirm(CliTest):
         self.assertEqual(3, anemone("confirm", "--probe", probes, "--expect", "native").returncode)
         document = self.results("confirm", "--probe", probes, "--expect", "native", code=3)
         self.assertEqual(["native", "rejected"], [r["verdict"] for r in document["results"]])
+
+    def test_targets_of_one_answer_are_joined(self):
+        text = anemone(*SOFTMAX, "--target", "h12,h13,h14,h15", "--route", "netplist").stdout
+        self.assertRegex(text, r"(?m)^h12   netplist softmax +REJECTED$")
+        self.assertRegex(text, r"(?m)^h13, h14, h15\n  netplist softmax +NATIVE  Softmax$")
+        every = anemone(*SOFTMAX, "--target", "all").stdout
+        self.assertLess(len(every.splitlines()), 40, every)
+        self.assertEqual(28 * 2, len(self.results(*SOFTMAX, "--target", "all")["results"]))
 
     def test_an_error_in_the_call_is_told_once(self):
         done = anemone("confirm", "softmax", "--input", "1x4", "--attr", "axes=1", "--target", "h13,h14")

@@ -5,7 +5,6 @@ import os
 import re
 import shutil
 import signal
-import subprocess
 import sys
 import unittest
 
@@ -14,7 +13,7 @@ import numpy
 import onnx
 from onnx import helper
 
-from support import ANEMONE, ROOT, SANITIZED, CliTest, anemone, model, tensor
+from support import ROOT, SANITIZED, CliTest, anemone, model, tensor
 
 sys.path.insert(0, str(ROOT / "models"))
 import manifest  # noqa: E402
@@ -149,12 +148,14 @@ class Convert(CliTest):
         (self.folder / "file").write_text("in the way")
         for form in FORMATS:
             self.expect_error(anemone("convert", path, "--to", form, "-o", self.folder / "file"),
-                              "not empty; choose another")
+                              "file': is not a folder; choose another name")
             self.expect_error(anemone("convert", path, "--to", form, "-o", self.folder / "file" / "o"),
                               "cannot be written")
             if os.path.exists("/dev/full"):  # a folder cannot be created there
                 self.expect_error(anemone("convert", path, "--to", form, "-o", "/dev/full/o"),
                                   "cannot be written")
+                self.expect_error(anemone("convert", path, "--to", form, "-o", "/dev/full"),
+                                  "'/dev/full': is not a folder; choose another name")
         self.assertEqual({"file", "model.onnx"}, set(os.listdir(self.folder)))
 
     def test_a_full_disk_leaves_nothing(self):
@@ -201,23 +202,8 @@ class Convert(CliTest):
         path = self.write(product((4096, 4096)))
         out = self.folder / "out"
         for number in (signal.SIGINT, signal.SIGTERM):
-            for _ in range(100):
-                process = subprocess.Popen([str(ANEMONE), "convert", path, "--to", "mil", "-o", out],
-                                           stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-                while process.poll() is None:
-                    if any(f.endswith(".tmp") for f in os.listdir(self.folder)):
-                        process.send_signal(number)
-                        break
-                said = process.stderr.read()
-                process.stderr.close()
-                process.wait()
-                if process.returncode == -number:
-                    break
-                shutil.rmtree(out, ignore_errors=True)
-            self.assertEqual([], [f for f in os.listdir(self.folder) if f.endswith(".tmp")])
-            if process.returncode != -number:
-                self.skipTest("no signal met the write of the folder")
-            self.assertNotIn(b"error", said)
+            self.signal_while_writing(number, "convert", path, "--to", "mil", "-o", out,
+                                      again=lambda: shutil.rmtree(out, ignore_errors=True))
             self.assertEqual(["model.onnx"], os.listdir(self.folder))
 
     def test_leftovers_are_removed_after_an_hour(self):

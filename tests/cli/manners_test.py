@@ -69,6 +69,47 @@ class ExitCodes(CliTest):
                              (["check", path, "--target"], "NAME[,NAME...]")):
             self.expect_error(anemone(*words), piece, code=2)
 
+    def test_a_command_of_one_target_says_so(self):
+        path = self.write(relu())
+        for words in (["run", path], ["bench", path], ["convert", path, "-o", self.folder / "d"],
+                      ["compile", path, "--compress", "int8", "-o", self.folder / "o.onnx"]):
+            for targets, count in (("m1,m4", 2), ("all", 28)):
+                self.expect_error(anemone(*words, "--target", targets), f"--target '{targets}': {words[0]} "
+                                  f"takes one target, got {count}; give one", code=2)
+            text = " ".join(anemone("help", words[0]).stdout.split())
+            self.assertIn("--target NAME Plan and compile for this target. One target", text)
+            self.assertNotIn("NAME[,NAME...]", text)
+        for command in ("check", "confirm"):
+            self.assertIn("--target NAME[,NAME...]", anemone("help", command).stdout)
+        text = " ".join(anemone("help", "confirm").stdout.split())
+        self.assertIn("--route ROUTE Ask only this compile path", text)
+        self.assertIn("Default: both for a MIL operation", text)
+
+    def test_no_option_is_ignored(self):
+        path = self.write(relu())
+        self.assertIn("\n  node ", anemone("bench", path, "-v", "--repeat", "2").stdout)
+        exp = self.write(model([helper.make_node("Exp", ["x"], ["y"])], [tensor("x", (1, 4))],
+                               [tensor("y", (1, 4))]), "exp.onnx")
+        brief, full = (anemone("convert", exp, "-o", self.folder / str(len(words)), *words).stdout
+                       for words in ([], ["-v"]))
+        self.assertIn("(1 unit in a form not seen to compile: see -v)", brief)
+        self.assertIn("Exp", full)
+        self.assertNotIn("Exp", brief)
+        self.expect_error(anemone("compile", path, "--repeat", "3", "--compress", "int8", "-o", "o.onnx"),
+                          "--repeat: compile has no such option", code=2)
+
+    def test_errors_name_the_model(self):
+        free, good = self.write(relu(("N", 4)), "free.onnx"), self.write(relu(), "good.onnx")
+        for command in ("run", "bench"):
+            self.expect_error(anemone(command, "-q", free), f"{free}: input 'x': dimension 0")
+            done = anemone(command, "-q", good, "--range", "z=0:1")
+            self.expect_error(done, f"{good}: --range 'z'", code=2)
+        done = anemone("bench", "--json", "--repeat", "2", "-q", free, good)
+        self.expect_error(done, str(free))
+        self.assertTrue(json.loads(done.stdout)["models"][0]["error"].startswith(f"{free}: input 'x'"))
+        for command in ("run", "bench", "check"):  # once
+            self.assertEqual(1, anemone(command, "-q", self.folder / "none.onnx").stderr.count("none.onnx: "))
+
     def test_data_and_files_are_refused(self):
         path = self.write(relu())
         array = self.folder / "x.npy"
@@ -154,6 +195,21 @@ class Output(CliTest):
             with open("/dev/full", "w") as full:
                 self.expect_write_error(words, "No space left on device", stdout=full)
 
+    def test_files_that_are_not_files(self):
+        path = self.write(model([helper.make_node("MatMul", ["x", "w"], ["y"])], [tensor("x", (1, 64))],
+                                [tensor("y", (1, 64))],
+                                [helper.make_tensor("w", 1, (64, 64), numpy.eye(64).ravel())]))
+        for words, told in (
+                (["convert", path, "-o", "/dev/full"], "'/dev/full': is not a folder; choose another name"),
+                (["check", path, "--save-rejected", "/dev/full"],
+                 "'/dev/full': is not a folder; choose another name"),
+                (["run", path, "--output-dir", "/dev/full"], "/dev/full"),
+                (["run", path, "--profile", "/dev/full"], "'/dev/full': cannot be written: No space left"),
+                (["compile", path, "--compress", "int8", "-q", "-o", "/dev/full"],
+                 "'/dev/full': cannot be written: No space left")):
+            with self.subTest(words[0]):
+                self.expect_error(anemone(*words), told)
+
     def test_a_closed_output(self):
         for words in (["check", self.write(relu())], ["targets", "--json"], ["--version"],
                       ["convert", self.write(relu()), "-o", self.folder / "d"]):
@@ -192,6 +248,19 @@ class Help(CliTest):
         wide = anemone("help", "run", env={"COLUMNS": "200"}).stdout
         self.assertGreater(max(map(len, wide.splitlines())), 120)
 
+    def test_results_fit_the_terminal(self):
+        long = "a_name_that_is_rather_long_for_an_output_" + "x" * 30
+        path = self.write(model([helper.make_node("Relu", ["x"], [long])], [tensor("x", (1, 4))],
+                                [tensor(long, (1, 4))]))
+        for columns in (80, 76):
+            for words in (["run", path, "--compare"], ["run", path, "--hazards", "-v"], ["check", path, "-v"],
+                          ["bench", path, "--repeat", "2"], ["convert", path, "-o", self.folder / str(columns)]):
+                text = anemone(*words, env={"COLUMNS": str(columns)}).stdout
+                for line in text.splitlines():
+                    words_of = [word for word in line.split() if len(word) > columns // 2]
+                    if not words_of:  # a long word is not broken
+                        self.assertLessEqual(len(line), columns, line)
+
     def test_nothing_of_the_parsers_own_words(self):
         for command in COMMANDS:
             text = anemone("help", command).stdout
@@ -202,14 +271,16 @@ class Help(CliTest):
 
     def test_did_you_mean(self):
         path = self.write(relu())
-        for words, piece in ((["chek", path], "command 'chek': not in this version; did you mean check?"),
+        for words, piece in ((["chek", path], "command 'chek': unknown; did you mean check?"),
                              (["confrim"], "did you mean confirm?"),
                              (["check", path, "-t", "m1"], "did you mean --target?"),
                              (["run", path, "-s", "1"], "did you mean --shape or --seed?"),
                              (["run", path, "-qx"], "-x: run has no such option"),
                              (["run", path, "--tarjet", "m1"], "did you mean --target?")):
             self.expect_error(anemone(*words), piece, code=2)
-        self.assertNotIn("did you mean", anemone("zoo", path).stderr)
+        for name, what in (("zoo", "not in this version"), ("xyzzy", "unknown")):
+            self.expect_error(anemone(name, path),
+                              f"command '{name}': {what}; anemone help lists the commands", code=2)
         self.assertIn("near: ", anemone("check", path, "--target", "m1prp").stderr)
 
 

@@ -57,7 +57,9 @@ class Run(CliTest):
     def test_the_result_is_first_and_times_are_marked(self):
         path = self.write(product(64))
         lines = self.text(path, "--compare").splitlines()
-        self.assertRegex(lines[0], r"^y: float32 1x64, cosine [01]\.\d+, max error ")
+        self.assertEqual("y: float32 1x64", lines[0])
+        self.assertRegex(lines[1], r"^  cosine [01]\.\d+, max error ")
+        lines = lines[1:]
         self.assertEqual("inputs: random, seed 0 (give --input for real ones)", lines[1])
         self.assertIn("on the engine", lines[2])
         self.assertEqual(TIMES, lines[-4])
@@ -72,7 +74,7 @@ class Run(CliTest):
 
     def test_quiet_prints_the_result_only(self):
         done = anemone("run", self.write(product(64)), "--compare", "-q")
-        self.assertRegex(done.stdout, r"^y: float32 1x64, cosine .*\n$")
+        self.assertRegex(done.stdout, r"^y: float32 1x64\n  cosine .*\n$")
         self.assertEqual("", done.stderr)
 
     def test_warnings_are_counted(self):
@@ -102,7 +104,7 @@ class Run(CliTest):
                                 [tensor("y", [64])]))
         words = [path, "--compare", "--range", "x=300:400"]
         text = self.text(*words, code=3)
-        self.assertIn("y: float32 64, 64 of 64 values are inf where ONNX Runtime is finite\n", text)
+        self.assertIn("y: float32 64\n  64 of 64 values are inf where ONNX Runtime is finite\n", text)
         self.assertIn("OUT OF TOLERANCE", text)
         output, = self.json(*words, code=3)["outputs"]
         self.assertEqual((None, None, None), (output["cosine"], output["max_abs_error"],
@@ -127,6 +129,25 @@ class Run(CliTest):
                 text = self.text(path, "--compare", "--tolerance", bound, code=3)
                 self.assertRegex(text, "OUT OF TOLERANCE: " + told)
                 self.assertNotIn("cosine 1.000000", text)
+
+    def test_a_bound_that_no_output_can_meet_is_wrong_usage(self):
+        path = self.write(product(8))
+        for bound, told in (("cosine=2", "want a cosine from -1 to 1, got '2'"),
+                            ("max_abs=-1", "want an error of at least 0, got '-1'")):
+            self.expect_error(anemone("run", path, "--compare", "--tolerance", bound), told, code=2)
+
+    def test_the_table_of_hazards_fits(self):
+        name = "/model/encoder/layers.0/self_attn/scale_of_the_queries_and_of_the_keys/Mul"
+        nodes = [helper.make_node("Mul", ["x", "s"], ["a"], name="scale"),
+                 helper.make_node("Mul", ["a", "a"], ["y"], name=name)]
+        path = self.write(model(nodes, [tensor("x", [1, 9000])], [tensor("y", [1, 9000])],
+                                [numpy_helper.from_array(numpy.float32(400), "s")]))
+        for columns in (80, 200):
+            text = anemone("run", path, "--hazards", env={"COLUMNS": str(columns)}).stdout
+            table = [line for line in text.splitlines() if line.startswith("  ") and " of 9000" in line]
+            self.assertEqual(1, len(table), text)
+            self.assertLessEqual(len(table[0]), columns, text)
+            self.assertIn(f"'{name}'" if columns == 200 else "keys/Mul'", table[0])
 
     def test_two_buckets_print_no_reports(self):
         words = [self.write(pooled()), "--dim", "batch=1", "--bucket", "height=8,16", "--bucket",
@@ -216,7 +237,10 @@ class MemoryLimit(CliTest):
                       ["compile", path, "--compress", "int8", "-o", self.folder / "o.onnx"]):
             self.expect_error(anemone(*words, "--memory-limit", "2M"), "needs about ",
                               "the memory limit is 2.0 MiB; raise the limit")
-        for limit in ("64M", "1g", "0", str(64 << 20)):
+        for limit in ("64M", "1g", "0", str(64 << 20), "64MB", "64 MiB", "0.5GB", "1kb"):
+            if limit == "1kb":
+                self.expect_error(anemone("run", path, "--memory-limit", limit), "the memory limit is 1000 B")
+                continue
             done = anemone("run", path, "--memory-limit", limit)
             self.assertEqual(0, done.returncode, done.stderr)
 
@@ -241,7 +265,7 @@ class MemoryLimit(CliTest):
 
     def test_wrong_values(self):
         path = self.write(relu())
-        for value in ("much", "-1", "1T", "K", ""):
+        for value in ("much", "-1", "1T", "K", "", "1.5", "1 M B", "MB", "1e3M", "9999999999GB"):
             self.expect_error(anemone("run", path, "--memory-limit", value), "--memory-limit",
                               "want a number of bytes", code=2)
         self.expect_error(anemone("check", path, "--memory-limit", "1M"), "--memory-limit", code=2)

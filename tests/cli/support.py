@@ -61,6 +61,29 @@ class CliTest(unittest.TestCase):
         path.write_bytes(what if isinstance(what, bytes) else what.SerializeToString())
         return path
 
+    def temporaries(self):
+        """The files and folders that a command has not finished."""
+        return [name for name in os.listdir(self.folder) if name.endswith(".tmp")]
+
+    def signal_while_writing(self, number, *words, again=lambda: None):
+        """Runs the command until the signal `number` ends it while it has a temporary file, and checks that
+        the file is removed. Calls `again` before each further try."""
+        for _ in range(100):
+            process = subprocess.Popen([str(ANEMONE), *map(str, words)], stdout=subprocess.DEVNULL,
+                                       stderr=subprocess.PIPE, text=True)
+            while process.poll() is None:
+                if self.temporaries():
+                    process.send_signal(number)
+                    break
+            said = process.communicate()[1]
+            if process.returncode == -number:
+                break
+            again()
+        self.assertEqual([], self.temporaries())
+        if process.returncode != -number:
+            self.skipTest("no signal met the write")
+        self.assertNotIn("error", said)
+
     def expect_error(self, done, *pieces, code=1):
         """Checks the exit code, and that stderr is one line of the promised form with these texts."""
         self.assertEqual(code, done.returncode, done.stderr + done.stdout)

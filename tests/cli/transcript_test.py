@@ -47,10 +47,10 @@ MASKS = (
     (r"max error [\d.e+-]+ \([\d.e+-]+ %", "max error * (* %"),
     (r"max error [\d.e+-]+ %", "max error * %"),
     (r"\bmax_(abs|rel) [\d.e+-]+\d", r"max_\1 *"),
-    (r"(?m)^  (?:Anemone|ONNX Runtime)  .*", lambda row: re.sub(r" +\d+\.\d", _hidden, row.group())),
+    (r"(?m)^  (?:Anemone|ONNX Runtime)  .*", lambda row: re.sub(r" +\d+\.\d+", _hidden, row.group())),
     (r" +\d+\.\d+(?= (?:ms|MiB)\b)", _hidden),
     (r" +\d+\.\d+(?=x$)", _hidden),
-    (r"(?m)^\S+ +\d+x\d+ +\d+ +\d+ .*", lambda row: re.sub(r" +\d\.\d+", _hidden, row.group())),
+    (r"(?m)^  \S+ +\d+x\d+ +\d+ +\d+ .*", lambda row: re.sub(r" +\d\.\d+", _hidden, row.group())),
     (r"(?m)^  (?:overflow|port-saturation) .*\d$",
      lambda row: re.sub(r"(?<= )[\d.]{5,}(?:e\+\d+)?(?=$| )", _two_digits, row.group())),
 )
@@ -140,7 +140,8 @@ class Findings(unittest.TestCase):
     def test_every_finding_has_tests_that_exist(self):
         page = (pathlib.Path(__file__).resolve().parent / "README.md").read_text()
         rows = [row[0] for row in re.findall(rf"(?m)^\| (\d+) \|.*{TEST_NAME}.*\|$", page)]
-        self.assertEqual([str(number) for number in range(1, 31)], rows)
+        self.assertGreater(len(rows), 30)
+        self.assertEqual([str(number + 1) for number in range(len(rows))], rows)
         self.assertEqual([], missing_tests(page))
 
     def test_a_missing_test_is_seen(self):

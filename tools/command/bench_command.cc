@@ -12,9 +12,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "anemone/version.h"
-#include "base/annotated.h"
 #include "base/printable.h"
 #include "base/status_macros.h"
+#include "base/wrapped_text.h"
 #include "engine/formats/json.h"
 #include "partitioner/plan_json.h"
 #include "provider/importing.h"
@@ -62,7 +62,7 @@ absl::StatusOr<Json> MeasureModel(const std::string& path, const Options& option
   double our_first = MillisecondsOf([&] { return ours.Run(); }, status);
   double their_first = MillisecondsOf([&] { return theirs.Run(); }, status);
   std::vector<double> our_runs, their_runs;
-  int repeat = options.repeat > 1 ? options.repeat : kDefaultRepeat;
+  const int repeat = options.given.contains("repeat") ? options.repeat : kDefaultRepeat;
   for (int i = 0; i < repeat && status.ok(); ++i) {
     our_runs.push_back(MillisecondsOf([&] { return ours.Run(); }, status));
     their_runs.push_back(MillisecondsOf([&] { return theirs.Run(); }, status));
@@ -79,11 +79,15 @@ absl::StatusOr<Json> MeasureModel(const std::string& path, const Options& option
   }
   measures.push_back(Measure("peak memory", "MiB", memory[0] / (1 << 20), memory[1] / (1 << 20)));
   const PlanSummary plan = ours.session().Summary();
-  return Json{{"path", path},
-              {"target", plan.target},
-              {"engine_segments", plan.engine_segments},
-              {"cpu_segments", plan.cpu_segments},
-              {"measures", std::move(measures)}};
+  Json json = {{"path", path},
+               {"target", plan.target},
+               {"engine_segments", plan.engine_segments},
+               {"cpu_segments", plan.cpu_segments},
+               {"measures", std::move(measures)}};
+  if (options.verbose && !options.json) {
+    json["plan"] = ours.session().PlanText(/*every_node=*/true, TerminalWidth());
+  }
+  return json;
 }
 
 // The same, in a process of its own.
@@ -92,8 +96,7 @@ absl::StatusOr<Json> MeasureApart(const std::string& path, const Options& option
     ANEMONE_ASSIGN_OR_RETURN(const Json json, MeasureModel(path, options));
     return JsonText(json);
   });
-  if (absl::IsInternal(measured.status())) return Annotated(measured.status(), path);
-  ANEMONE_RETURN_IF_ERROR(measured.status());
+  if (!measured.ok()) return OfModel(measured.status(), path);
   return Json::parse(measured->text);
 }
 
@@ -102,10 +105,11 @@ void PrintTable(const Json& model) {
     const int count = model[key].get<int>();
     return absl::StrCat(count, " ", place, count == 1 ? " segment" : " segments");
   };
-  std::string text =
+  PrintWrapped(
       absl::StrCat(Printable(model["path"].get<std::string>()), ": ",
-                   segments("engine_segments", "engine"), ", ", segments("cpu_segments", "CPU"),
-                   "\n  ", TimesNote(model["target"].get<std::string>()), "\n");
+                   segments("engine_segments", "engine"), ", ", segments("cpu_segments", "CPU")),
+      2);
+  std::string text = absl::StrCat("  ", TimesNote(model["target"].get<std::string>()), "\n");
   absl::StrAppendFormat(&text, "  %-24s %13s %13s %9s\n", "", "Anemone", "ONNX Runtime", "ratio");
   for (const Json& m : model["measures"]) {
     const std::string unit = m["unit"].get<std::string>();
@@ -118,13 +122,16 @@ void PrintTable(const Json& model) {
         number("onnxruntime"),
         m["ratio"].is_null() ? "-" : absl::StrFormat("%.2fx", m["ratio"].get<double>()));
   }
+  if (model.contains("plan")) absl::StrAppend(&text, model["plan"].get<std::string>());
   std::fputs(text.c_str(), stdout);
 }
 
 constexpr char kLegend[] =
     "ratio: Anemone / ONNX Runtime. Below 1x Anemone is faster, or needs less memory.\n"
-    "load: read, optimize or plan, and pack weights. ONNX Runtime's library is loaded\n"
-    "  before. Percentages are percentiles: half of the runs took at most \"run, 50 %\".\n";
+    "load: read, optimize or plan, and pack weights. ONNX Runtime's library is loaded before.\n"
+    "Percentages are percentiles: half of the runs took at most \"run, 50 %\".";
+constexpr char kBucketLegend[] =
+    "first run: with --bucket it also plans and compiles the program of its size.";
 
 }  // namespace
 
@@ -153,7 +160,8 @@ int BenchCommand(const Options& options) {
                {"times_of", kTimesOf},
                {"models", std::move(models)}});
   } else if (!options.quiet && code == kExitDone) {
-    std::fputs(kLegend, stdout);
+    PrintWrapped(kLegend, 2);
+    if (!options.settings.buckets.empty()) PrintWrapped(kBucketLegend, 2);
   }
   return code;
 }

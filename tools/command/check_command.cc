@@ -35,7 +35,15 @@ std::string Shortfall(const CheckReport& report, double required) {
 
 void PrintReport(const std::string& path, const CheckReport& report, const Options& options) {
   const bool colour = StdoutHasColour();
-  if (options.arguments.size() > 1) {
+  const bool several = options.arguments.size() > 1;
+  if (options.quiet) {  // the answer alone
+    const std::string text = report.Text();
+    PrintWrapped(absl::StrCat(several ? absl::StrCat(Printable(path), ": ") : "",
+                              text.substr(0, text.find('\n'))),
+                 2);
+    return;
+  }
+  if (several) {
     std::printf("%s%s%s\n", colour ? "\x1b[1m" : "", Printable(path).c_str(),
                 colour ? "\x1b[0m" : "");
   }
@@ -54,8 +62,9 @@ int CheckCommand(const Options& options) {
     progress.Step(absl::StrCat("checking ", path));
     auto report = Check(path, SettingsOf(options));
     if (!report.ok()) {
-      code = Fail(report.status());
-      const Json entry = {{"path", path}, {"error", std::string(report.status().message())}};
+      const absl::Status status = OfModel(report.status(), path);
+      code = Fail(status);
+      const Json entry = {{"path", path}, {"error", std::string(status.message())}};
       absl::StrAppend(&models, models.empty() ? "" : ",", JsonText(entry));
       continue;
     }

@@ -30,12 +30,21 @@ int Fail(const absl::Status& status);
 // The same for wrong usage. Returns kExitUsage.
 int FailUsage(absl::string_view message);
 
+// An error about a model, which it names: "net.onnx: WHAT", unless it does so already.
+absl::Status OfModel(const absl::Status& status, const std::string& path);
+
 // Prints one line to stderr that is not an error: "anemone: TEXT".
 void Note(absl::string_view text);
 
 // Prints one document to stdout on one line. Bytes that are not UTF-8 are replaced.
 void PrintJson(const Json& json);
 void PrintJsonText(const std::string& document);
+
+// Prints text to stdout in lines that fit the terminal; following lines are indented by `indent`.
+void PrintWrapped(absl::string_view text, int indent);
+
+// The text of a JSON string; "" for null.
+std::string Cell(const Json& value);
 
 // The last step of every command: returns `code`, or kExitRefused if stdout cannot be written. With
 // `json`, an error is also printed as {"schema": 1, "error": ...} unless there was a document.

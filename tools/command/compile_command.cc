@@ -13,6 +13,8 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "anemone/session.h"
+#include "base/byte_sizes.h"
+#include "base/printable.h"
 #include "base/status_macros.h"
 #include "base/wrapped_text.h"
 #include "engine/formats/json.h"
@@ -26,6 +28,7 @@
 #include "tools/command/commands.h"
 #include "tools/command/model_weights.h"
 #include "tools/command/progress.h"
+#include "tools/command/table.h"
 #include "tools/command/weight_encoder.h"
 #include "tools/compare/array_file.h"
 #include "tools/compare/compare.h"
@@ -98,6 +101,7 @@ class Compiler {
   void Warn(const std::string& what) const;
   std::string WhyNothing() const;
   Json Report(bool written) const;
+  void PrintWeights(const Json& weights) const;
   void Print(const Json& report) const;
 
   const Options& options_;
@@ -294,45 +298,61 @@ Json Compiler::Report(bool written) const {
           {"runs", runs_}};
 }
 
+void Compiler::PrintWeights(const Json& weights) const {
+  if (weights.empty()) return;
+  constexpr auto kNumber = Column::kNumber;
+  std::vector<std::vector<std::string>> rows = {
+      {"weight", "shape", "bytes", "compressed", "error", "form"}};
+  for (const Json& w : weights) {
+    rows.push_back(
+        {Printable(w["name"].get<std::string>()),
+         DimsToString(w["shape"].get<std::vector<int64_t>>()),
+         absl::StrCat(w["bytes_before"].get<int64_t>()),
+         w["bytes_after"].is_null() ? "-" : absl::StrCat(w["bytes_after"].get<int64_t>()),
+         w["relative_error"].is_null() ? "-"
+                                       : absl::StrFormat("%.5f", w["relative_error"].get<double>()),
+         w["kept"].get<bool>() ? options_.compress : "-"});
+  }
+  const std::vector<std::string> lines = TableLines(
+      {Column::kName, kNumber, kNumber, kNumber, kNumber, Column::kText}, rows, TerminalWidth());
+  std::puts(lines.front().c_str());
+  for (size_t i = 0; i < weights.size(); ++i) {
+    std::puts(lines[i + 1].c_str());
+    if (weights[i]["kept"].get<bool>()) continue;
+    PrintWrapped(absl::StrCat("    not compressed: ", weights[i]["why"].get<std::string>()), 6);
+  }
+}
+
 void Compiler::Print(const Json& report) const {
-  if (!report["weights"].empty()) {
-    std::printf("%-24s %12s %10s %10s %8s  %s\n", "weight", "shape", "bytes", "compressed", "error",
-                "form");
-  }
-  for (const Json& w : report["weights"]) {
-    const auto dims = w["shape"].get<std::vector<int64_t>>();
-    const std::string line = absl::StrFormat(
-        "%-24s %12s %10d %10s %8s  %s", w["name"].get<std::string>(), DimsToString(dims),
-        w["bytes_before"].get<int64_t>(),
-        w["bytes_after"].is_null() ? "-" : absl::StrCat(w["bytes_after"].get<int64_t>()),
-        w["relative_error"].is_null() ? "-"
-                                      : absl::StrFormat("%.5f", w["relative_error"].get<double>()),
-        w["kept"].get<bool>() ? options_.compress
-                              : absl::StrCat("not compressed: ", w["why"].get<std::string>()));
-    std::puts(line.c_str());
-  }
+  PrintWeights(report["weights"]);
   for (const Json& output : report["outputs"]) {
-    const std::string line = absl::StrFormat(
-        "%s: %s, max error %s of the output range", output["name"].get<std::string>(),
-        output["cosine"].is_null() ? "no cosine"
-                                   : absl::StrFormat("cosine %.6f", output["cosine"].get<double>()),
-        output["max_rel_error"].is_null()
-            ? "-"
-            : absl::StrFormat("%.3g %%", 100 * output["max_rel_error"].get<double>()));
-    std::puts(line.c_str());
+    PrintWrapped(absl::StrFormat(
+                     "%s: %s, max error %s of the output range",
+                     Printable(output["name"].get<std::string>()),
+                     output["cosine"].is_null()
+                         ? "no cosine"
+                         : absl::StrFormat("cosine %.6f", output["cosine"].get<double>()),
+                     output["max_rel_error"].is_null()
+                         ? "-"
+                         : absl::StrFormat("%.3g %%", 100 * output["max_rel_error"].get<double>())),
+                 2);
   }
-  if (inputs_) std::puts(InputsText(*inputs_, options_).c_str());
+  if (inputs_) PrintWrapped(InputsText(*inputs_, options_), 2);
   if (report["output"].is_null()) return;
-  const auto written = report["file_bytes"].get<int64_t>();
-  const std::string line = absl::StrFormat(
-      "%s: %d bytes; %s: %d bytes%s\nweights: %d bytes, before %d (each counted once)",
-      options_.output, written, options_.arguments[0], model_bytes_,
-      written < model_bytes_
-          ? absl::StrFormat(", %.2f times as large",
-                            static_cast<double>(model_bytes_) / static_cast<double>(written))
-          : "",
-      report["weight_bytes_after"].get<int64_t>(), report["weight_bytes_before"].get<int64_t>());
-  std::puts(line.c_str());
+  const auto sizes = [](int64_t before, int64_t after) {
+    const std::string text = absl::StrCat(BytesText(before), " -> ", BytesText(after));
+    if (after >= before || after == 0) return text;
+    return absl::StrFormat("%s (%.1f times smaller)", text,
+                           static_cast<double>(before) / static_cast<double>(after));
+  };
+  PrintWrapped(absl::StrCat(Printable(options_.arguments[0]), " -> ", Printable(options_.output),
+                            ": ", sizes(model_bytes_, report["file_bytes"].get<int64_t>())),
+               2);
+  PrintWrapped(absl::StrCat("weights: ",
+                            sizes(report["weight_bytes_before"].get<int64_t>(),
+                                  report["weight_bytes_after"].get<int64_t>()),
+                            ", each counted once"),
+               2);
 }
 
 absl::StatusOr<int> Compiler::Run() {

@@ -24,22 +24,26 @@ enum class Kind {
 struct Completion {
   Kind kind;
   std::string words;  // separated by blanks
+  std::string next;   // of a list: the words after a comma
 };
 
 Completion CompletionOf(const Flag& flag) {
   const absl::string_view value = flag.value;
   if (flag.choices != nullptr) {
-    const bool list = absl::StrContains(value, "[,");
-    return {list ? Kind::kList : Kind::kWord, absl::StrJoin(flag.choices(), " ")};
+    const bool list = flag.next_choices != nullptr || absl::StrContains(value, "[,");
+    const std::string words = absl::StrJoin(flag.choices(), " ");
+    if (!list) return {Kind::kWord, words, ""};
+    return {Kind::kList, words,
+            flag.next_choices == nullptr ? words : absl::StrJoin(flag.next_choices(), " ")};
   }
   const bool file = absl::StrContains(value, "FILE") || absl::StrContains(value, "DIR");
-  return {file ? Kind::kFile : Kind::kUnknown, ""};
+  return {file ? Kind::kFile : Kind::kUnknown, "", ""};
 }
 
 Completion CompletionOf(const Command& command) {
-  if (command.choices != nullptr) return {Kind::kWord, absl::StrJoin(command.choices(), " ")};
+  if (command.choices != nullptr) return {Kind::kWord, absl::StrJoin(command.choices(), " "), ""};
   const bool file = absl::StrContains(command.arguments, "MODEL");
-  return {file ? Kind::kFile : Kind::kUnknown, ""};
+  return {file ? Kind::kFile : Kind::kUnknown, "", ""};
 }
 
 std::vector<const Command*> ShownCommands() {
@@ -73,7 +77,7 @@ std::string BashCall(const Completion& completion) {
     case Kind::kWord:
       return absl::StrCat("_anemone_words \"", completion.words, "\"");
     case Kind::kList:
-      return absl::StrCat("_anemone_list \"", completion.words, "\"");
+      return absl::StrCat("_anemone_list \"", completion.words, "\" \"", completion.next, "\"");
     case Kind::kFile:
       return "_anemone_files";
     case Kind::kUnknown:
@@ -86,12 +90,13 @@ std::string Bash() {
   std::string script = R"(# bash completion of anemone; source <(anemone completion bash)
 _anemone_words() {
   COMPREPLY=($(compgen -W "$1" -- "$word"))
-  # `cosine=` and `refuse:` go on.
-  if [[ ${#COMPREPLY[@]} == 1 && ${COMPREPLY[0]} == *[=:] ]]; then compopt -o nospace 2>/dev/null; fi
+  # `cosine=` goes on.
+  if [[ ${#COMPREPLY[@]} == 1 && ${COMPREPLY[0]} == *= ]]; then compopt -o nospace 2>/dev/null; fi
 }
-_anemone_list() {
-  local last=${word##*,}
-  COMPREPLY=($(compgen -P "${word%"$last"}" -W "$1" -- "$last"))
+_anemone_list() {  # words, and the words after a comma
+  local last=${word##*,} words=$1
+  if [[ $word == *,* ]]; then words=$2; fi
+  COMPREPLY=($(compgen -P "${word%"$last"}" -W "$words" -- "$last"))
 }
 _anemone_files() {
   compopt -o filenames 2>/dev/null
@@ -101,6 +106,15 @@ _anemone_files() {
 _anemone() {
   local word=${COMP_WORDS[COMP_CWORD]} at=$((COMP_CWORD - 1))
   COMPREPLY=()
+  # Bash splits at `:` too, and replaces only what follows it: refuse:Pool is three words.
+  if [[ $word == ':' || ${COMP_WORDS[at]} == ':' ]]; then
+    if [[ $word == ':' ]]; then word=; else at=$((at - 1)); fi
+    local before=${COMP_WORDS[at]}
+    COMP_WORDS=("${COMP_WORDS[@]:0:at}" "$before:$word") COMP_CWORD=$at
+    _anemone
+    COMPREPLY=("${COMPREPLY[@]#"$before:"}")
+    return
+  fi
   if (( COMP_CWORD == 1 )); then
     _anemone_words ")";
   absl::StrAppend(&script, absl::StrJoin(CommandNames(), " "), R"("
@@ -147,7 +161,7 @@ std::string ZshAction(const Completion& completion) {
     case Kind::kWord:
       return absl::StrCat("{_anemone_words ", completion.words, "}");
     case Kind::kList:
-      return absl::StrCat("{_anemone_list ", completion.words, "}");
+      return absl::StrCat("{_anemone_list ", completion.words, " -- ", completion.next, "}");
     case Kind::kFile:
       return "_anemone_files";
     case Kind::kUnknown:
@@ -184,12 +198,16 @@ std::string Zsh() {
   std::string script = R"(#compdef anemone
 # zsh completion of anemone; source <(anemone completion zsh)
 _anemone_words() {
-  compadd -- ${@:#*[=:]}
-  compadd -S '' -- ${(M)@:#*[=:]}  # `cosine=` and `refuse:` go on
+  compadd -- ${@:#*=}
+  compadd -S '' -- ${(M)@:#*=}  # `cosine=` goes on
 }
-_anemone_list() {
-  compset -P '*,'
-  compadd -qS , -- "$@"
+_anemone_list() {  # words, --, and the words after a comma
+  local at=${@[(i)--]}
+  if compset -P '*,'; then
+    compadd -qS , -- "${@[at+1,-1]}"
+  else
+    compadd -qS , -- "${@[1,at-1]}"
+  fi
 }
 _anemone_files() {
   compset -P '*='  # NAME=FILE
@@ -225,7 +243,8 @@ std::string FishValue(const Completion& completion) {
     case Kind::kWord:
       return absl::StrCat(" -f -a '", completion.words, "'");
     case Kind::kList:
-      return absl::StrCat(" -f -a '(__anemone_list ", completion.words, ")'");
+      return absl::StrCat(" -f -a '(__anemone_list ", completion.words, " -- ", completion.next,
+                          ")'");
     case Kind::kFile:
       return " -F";
     case Kind::kUnknown:
@@ -245,8 +264,16 @@ function __anemone_command
 end
 function __anemone_list
   set -l typed (commandline -ct | string replace -r '^--[a-z-]+=' '' | string match -r '.*,')
+  # The words after -- are those after a comma.
+  set -l wanted first
+  test -n "$typed"; and set wanted next
+  set -l kind first
   for word in $argv
-    echo "$typed$word"
+    if test "$word" = --
+      set kind next
+    else if test $kind = $wanted
+      echo "$typed$word"
+    end
   end
 end
 complete -c anemone -f

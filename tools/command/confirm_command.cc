@@ -1,4 +1,5 @@
 // `anemone confirm`: checks one operation, or a file of cases, against targets.
+#include <algorithm>
 #include <cstdio>
 #include <fstream>
 #include <set>
@@ -84,6 +85,13 @@ absl::StatusOr<std::vector<Case>> ReadProbes(const Options& options) {
   return cases;
 }
 
+// Of the names of axes, Channel: the others often have a size of 1.
+std::string NameOf(const KeyInfo& key) {
+  constexpr absl::string_view kChannel = "Channel";
+  const bool is_axis = std::find(key.names.begin(), key.names.end(), kChannel) != key.names.end();
+  return is_axis ? std::string(kChannel) : std::string(key.names.front());
+}
+
 // A value of the key, as a shell takes it.
 std::string ExampleOf(const KeyInfo& key) {
   switch (key.type) {
@@ -96,9 +104,9 @@ std::string ExampleOf(const KeyInfo& key) {
     case ValueType::kInts:
       return "'[0]'";
     case ValueType::kName:
-      return key.names.front();
+      return NameOf(key);
     case ValueType::kNames:
-      return absl::StrCat("'[\"", key.names.front(), "\"]'");
+      return absl::StrCat("'[\"", NameOf(key), "\"]'");
     case ValueType::kNested:
       return "JSON";
   }
@@ -156,13 +164,9 @@ absl::StatusOr<Json> AskTarget(const Case& c, const std::string& name, bool rewr
   return ResultJson(c, *asked.target, asked.route, answer);
 }
 
-std::string Cell(const Json& value) { return value.is_string() ? value.get<std::string>() : ""; }
-
+// Without the target, which is in front of it.
 std::string ResultText(const Json& result) {
-  std::string id = Cell(result["id"]);
-  std::string text =
-      absl::StrFormat("%s%-5s %-8s %-18s ", id.empty() ? "" : absl::StrCat(id, "  "),
-                      Cell(result["target"]), Cell(result["route"]), Cell(result["op"]));
+  std::string text = absl::StrFormat("%-8s %-18s ", Cell(result["route"]), Cell(result["op"]));
   if (result.contains("error")) return absl::StrCat(text, "error\n");
   absl::StrAppend(&text, absl::AsciiStrToUpper(Cell(result["verdict"])));
   if (result["layer"].is_null()) {
@@ -184,6 +188,25 @@ std::string ResultText(const Json& result) {
                   " [", Cell(result["rule"]), "]\n");
   if (std::string remedy = Cell(result["remedy"]); !remedy.empty()) {
     absl::StrAppend(&text, "    remedy: ", remedy, "\n");
+  }
+  return text;
+}
+
+// The results of all targets. Targets that have the same result one after the other are joined.
+std::string ResultsText(const Json& results, int width) {
+  std::string text;
+  for (size_t i = 0; i < results.size();) {
+    const std::string id = Cell(results[i]["id"]), result = ResultText(results[i]);
+    std::vector<std::string> targets;
+    for (; i < results.size() && Cell(results[i]["id"]) == id && ResultText(results[i]) == result;
+         ++i) {
+      targets.push_back(Cell(results[i]["target"]));
+    }
+    const std::string names =
+        absl::StrCat(id, id.empty() ? "" : "  ", absl::StrJoin(targets, ", "));
+    const std::string all = targets.size() == 1 ? absl::StrFormat("%-5s %s", names, result)
+                                                : absl::StrCat(names, "\n  ", result);
+    text += Wrapped(all, width, 6);
   }
   return text;
 }
@@ -234,12 +257,10 @@ int ConfirmCommand(const Options& options) {
       } else if (!options.expected.empty() && (*result)["verdict"] != options.expected) {
         as_expected = false;
       }
-      if (!options.json) {
-        std::fputs(Wrapped(ResultText(*result), TerminalWidth(), 6).c_str(), stdout);
-      }
       results.push_back(*std::move(result));
     }
   }
+  if (!options.json) std::fputs(ResultsText(results, TerminalWidth()).c_str(), stdout);
   if (code == kExitDone && !as_expected) {
     code = kExitThreshold;
     Note(absl::StrCat("confirm: not every verdict is ", options.expected));

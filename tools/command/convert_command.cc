@@ -5,7 +5,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "base/wrapped_text.h"
+#include "base/printable.h"
+#include "engine/target_names.h"
 #include "partitioner/plan_text.h"
 #include "provider/convert/convert.h"
 #include "tools/command/commands.h"
@@ -14,27 +15,40 @@
 namespace anemone {
 namespace {
 
-std::string Cell(const Json& value) { return value.is_string() ? value.get<std::string>() : ""; }
+// "M1 (h13)".
+std::string LabelOf(const std::string& target) {
+  const auto found = FindTarget(target);
+  return found.ok() ? absl::StrCat(ProductName(**found), " (", target, ")") : target;
+}
 
-void PrintSegment(const Json& segment) {
+void PrintUnits(const Json& units) {
+  for (const Json& unit : units) {
+    const std::string name = Printable(Cell(unit["unit"]));
+    PrintWrapped(absl::StrCat("         ", name, name.empty() ? "" : ": ", Cell(unit["why"])), 11);
+  }
+}
+
+void PrintSegment(const Json& segment, bool verbose) {
   const bool on_engine = segment["placement"] == "engine";
-  std::printf("  %3lld  %-6s  ", segment["id"].get<long long>(),
-              segment["placement"].get<std::string>().c_str());
+  std::string line =
+      absl::StrFormat("  %3d  %-6s  ", segment["id"].get<int64_t>(), Cell(segment["placement"]));
   if (!segment["written"].get<bool>()) {
-    std::printf("not written\n");
-    for (const Json& line : segment["missing"]) {
-      std::printf("         %s: %s\n", line["unit"].get<std::string>().c_str(),
-                  line["why"].get<std::string>().c_str());
-    }
+    PrintWrapped(absl::StrCat(line, "not written"), 9);
+    PrintUnits(segment["missing"]);
     return;
   }
-  std::printf("%s", segment[on_engine ? "folder" : "model"].get<std::string>().c_str());
+  absl::StrAppend(&line, Cell(segment[on_engine ? "folder" : "model"]));
   const size_t unverified = on_engine ? segment["unverified"].size() : 0;
-  if (unverified > 0)
-    std::printf("  (%zu units in forms that have not been seen to compile on a device)",
-                unverified);
-  std::printf("\n");
-  if (on_engine) return;
+  if (unverified > 0) {
+    absl::StrAppend(&line, "  (", Counted(static_cast<int64_t>(unverified), "unit"),
+                    unverified == 1 ? " in a form" : " in forms", " not seen to compile",
+                    verbose ? ")" : ": see -v)");
+  }
+  PrintWrapped(line, 9);
+  if (on_engine) {
+    if (verbose) PrintUnits(segment["unverified"]);
+    return;
+  }
   for (const Json& reason : segment["reasons"]) {
     const std::string remedy = Cell(reason["remedy"]);
     std::string why = Cell(reason["message"]);
@@ -42,10 +56,9 @@ void PrintSegment(const Json& segment) {
       why = absl::StrCat(Cell(reason["condition"]),
                          why.empty() ? "" : absl::StrCat(" (\"", why, "\")"));
     }
-    const std::string line =
-        absl::StrCat("         ", Cell(reason["op_type"]), ": ", why, " [", Cell(reason["rule"]),
-                     "]", remedy.empty() ? "" : "; ", remedy);
-    std::puts(Wrapped(line, TerminalWidth(), 11).c_str());
+    PrintWrapped(absl::StrCat("         ", Printable(Cell(reason["op_type"])), ": ", Printable(why),
+                              " [", Cell(reason["rule"]), "]", remedy.empty() ? "" : "; ", remedy),
+                 11);
   }
 }
 
@@ -94,9 +107,12 @@ int ConvertCommand(const Options& options) {
   if (options.json) {
     PrintJson(*manifest);
   } else {
-    std::printf("%s for %s, in %s\n", model.c_str(),
-                (*manifest)["target"].get<std::string>().c_str(), options.output.c_str());
-    for (const Json& segment : (*manifest)["segments"]) PrintSegment(segment);
+    PrintWrapped(absl::StrCat(Printable(model), " for ", LabelOf(Cell((*manifest)["target"])),
+                              ", in ", Printable(options.output)),
+                 2);
+    for (const Json& segment : (*manifest)["segments"]) {
+      PrintSegment(segment, options.verbose);
+    }
   }
   if (missing == 0) return kExitDone;
   return Fail(absl::UnimplementedError(

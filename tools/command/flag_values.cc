@@ -47,7 +47,12 @@ absl::Status StoreTolerance(Options& o, const std::string& value) {
   if (name != "cosine" && name != "max_abs" && name != "max_rel") {
     return Bad(absl::StrCat("want cosine=, max_abs= or max_rel=, got '", name, "'"));
   }
-  return StoreNumber(number, o.tolerance[name]);
+  double& bound = o.tolerance[name];
+  ANEMONE_RETURN_IF_ERROR(StoreNumber(number, bound));
+  if (name == "cosine" ? bound >= -1 && bound <= 1 : bound >= 0) return absl::OkStatus();
+  return Bad(
+      absl::StrCat(name == "cosine" ? "want a cosine from -1 to 1" : "want an error of at least 0",
+                   ", got '", number, "'"));
 }
 
 absl::Status StoreInput(Options& o, const std::string& value) {

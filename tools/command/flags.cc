@@ -12,6 +12,7 @@
 #include "kernels/mil.h"
 #include "tools/command/commands.h"
 #include "tools/command/flag_values.h"
+#include "tools/command/setting_flags.h"
 #include "tools/command/weight_encoder.h"
 
 namespace anemone {
@@ -238,7 +239,8 @@ const Flag kOwnFlags[] = {
          [](Options& o, const std::string& v) {
            double share = 0;
            ANEMONE_RETURN_IF_ERROR(StoreNumber(v, share));
-           if (share < 0 || share > 1) return Bad("want a share from 0 to 1");
+           if (share < 0 || share > 1)
+             return Bad(absl::StrCat("want a share from 0 to 1, such as 0.95; got '", v, "'"));
            o.require_engine_share = share;
            return absl::OkStatus();
          }},
@@ -355,7 +357,7 @@ const Flag kOwnFlags[] = {
          }},
     {.name = "repeat",
      .value = "N",
-     .commands = kRun | kBench | kCompile,
+     .commands = kRun | kBench,
      .fallback = "1 (bench: 20)",
      .brief = "Run N times after the first run.",
      .help = "`run` prints the median of them, `bench` percentiles.",
@@ -381,15 +383,36 @@ const Flag kOwnFlags[] = {
      .store = Set<&Options::json, true>},
     {.name = "quiet",
      .value = nullptr,
-     .commands = kReadsModel,
+     .commands = kCheck,
+     .brief = "Print the first line only: the answer. No progress.",
+     .help = "",
+     .store = Set<&Options::quiet, true>,
+     .letter = "q"},
+    {.name = "quiet",
+     .value = nullptr,
+     .commands = kRun,
+     .brief = "Print the result only. No progress, plan and times.",
+     .help = "",
+     .store = Set<&Options::quiet, true>,
+     .letter = "q"},
+    {.name = "quiet",
+     .value = nullptr,
+     .commands = kReadsModel & ~(kCheck | kRun),
      .brief = "No progress and no notes.",
      .help = "",
      .store = Set<&Options::quiet, true>,
      .letter = "q"},
     {.name = "verbose",
      .value = nullptr,
-     .commands = kReadsModel & ~kCompile,
-     .brief = "Print a line for every node.",
+     .commands = kCheck | kRun | kBench,
+     .brief = "Print the plan with all details and a line for every node.",
+     .help = "",
+     .store = Set<&Options::verbose, true>,
+     .letter = "v"},
+    {.name = "verbose",
+     .value = nullptr,
+     .commands = kConvert,
+     .brief = "List the units whose form has not been seen to compile on a device.",
      .help = "",
      .store = Set<&Options::verbose, true>,
      .letter = "v"},
@@ -397,23 +420,7 @@ const Flag kOwnFlags[] = {
 
 // The settings, then the commands' own flags.
 std::vector<Flag> MakeFlags() {
-  std::vector<Flag> flags;
-  for (const Setting& setting : AllSettings()) {
-    const bool repeats = absl::StartsWith(setting.type, "Mapping");
-    const bool shows_default = setting.value != nullptr && *setting.fallback != '\0';
-    flags.push_back({.name = setting.flag,
-                     .value = setting.value,
-                     .commands = setting.entries,
-                     .fallback = shows_default ? setting.fallback : nullptr,
-                     .brief = setting.brief,
-                     .help = repeats ? absl::StrCat(setting.help, *setting.help == '\0' ? "" : " ",
-                                                    "Can be given several times.")
-                                     : setting.help,
-                     .choices = setting.choices,
-                     .store = [&setting](Options& o, const std::string& value) {
-                       return setting.store(o.settings, value);
-                     }});
-  }
+  std::vector<Flag> flags = SettingFlags();
   flags.insert(flags.end(), std::begin(kOwnFlags), std::end(kOwnFlags));
   return flags;
 }
@@ -437,9 +444,12 @@ std::vector<std::string> CommandNames() {
 }
 
 std::string NoSuchCommand(absl::string_view name) {
-  const std::string question = DidYouMean(name, CommandNames());
-  return absl::StrCat("command '", name, "': not in this version; ",
-                      question.empty() ? "see anemone help" : question);
+  // Reserved by docs/interface.md.
+  constexpr absl::string_view kLater[] = {"diff", "generate", "patch", "report", "train", "zoo"};
+  const bool is_later = std::find(std::begin(kLater), std::end(kLater), name) != std::end(kLater);
+  const std::string question = is_later ? "" : DidYouMean(name, CommandNames());
+  return absl::StrCat("command '", name, "': ", is_later ? "not in this version" : "unknown", "; ",
+                      question.empty() ? "anemone help lists the commands" : question);
 }
 
 absl::Span<const ExitCode> ExitCodes() {

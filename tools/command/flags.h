@@ -25,6 +25,7 @@ enum CommandBit : unsigned {
   kDoctor = 1 << 20,
   kHelp = 1 << 21,
 };
+inline constexpr unsigned kTakesSeveralTargets = kCheck | kConfirm;
 inline constexpr unsigned kPrintsTable = kReadsModel | kConfirm | kTargets | kUnits | kDoctor;
 
 struct Command {
@@ -55,6 +56,8 @@ struct Flag {
   // Stores the value. An error says what is wanted; the parser adds the name of the flag.
   std::function<absl::Status(Options&, const std::string& value)> store;
   const char* letter = nullptr;  // "q"
+  // What completes the value after a comma; null: the same as `choices`, if `value` is a list.
+  std::vector<std::string> (*next_choices)() = nullptr;
 };
 
 absl::Span<const Command> Commands();

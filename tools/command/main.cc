@@ -82,8 +82,6 @@ std::string CountProblem(const Command& command, const std::vector<std::string>&
                       extra, "'; see anemone help ", command.name);
 }
 
-constexpr unsigned kTakesSeveralTargets = kCheck | kConfirm;
-
 int Execute(const Command& command, Options& options) {
   if (std::string problem = CountProblem(command, options.arguments); !problem.empty()) {
     return FailUsage(problem);
@@ -91,7 +89,9 @@ int Execute(const Command& command, Options& options) {
   if ((command.bit & kTakesSeveralTargets) == 0) {
     const std::vector<std::string> targets = TargetsOf(options.settings);
     if (targets.size() != 1) {
-      return FailUsage(absl::StrCat("--target: ", command.name, " takes one target"));
+      return FailUsage(absl::StrCat("--target '", options.settings.target, "': ", command.name,
+                                    " takes one target, got ", targets.size(),
+                                    "; give one, or compare them with anemone check"));
     }
     options.settings.target = targets.front();  // `m1,h13` names one target
   }

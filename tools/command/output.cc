@@ -7,9 +7,12 @@
 #include <iostream>
 #include <string>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/annotated.h"
 #include "base/printable.h"
 #include "base/usage_error.h"
+#include "base/wrapped_text.h"
 #include "engine/formats/json.h"
 #include "partitioner/plan_json.h"
 #include "tools/command/commands.h"
@@ -52,6 +55,18 @@ int Fail(const absl::Status& status) {
 }
 
 int FailUsage(absl::string_view message) { return Fail(UsageError(message)); }
+
+absl::Status OfModel(const absl::Status& status, const std::string& path) {
+  const bool is_named = absl::StartsWith(status.message(), absl::StrCat(path, ":")) ||
+                        absl::StrContains(status.message(), absl::StrCat("'", path, "'"));
+  return status.ok() || is_named ? status : Annotated(status, path);
+}
+
+void PrintWrapped(absl::string_view text, int indent) {
+  std::puts(Wrapped(text, TerminalWidth(), indent).c_str());
+}
+
+std::string Cell(const Json& value) { return value.is_string() ? value.get<std::string>() : ""; }
 
 void PrintJson(const Json& json) { PrintJsonText(JsonText(json)); }
 

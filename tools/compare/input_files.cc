@@ -6,9 +6,9 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "base/guarded.h"
 #include "base/mapped_file.h"
+#include "base/near_names.h"
 #include "base/status_macros.h"
 #include "base/usage_error.h"
 #include "importer/read/bindings.h"
@@ -86,6 +86,11 @@ absl::Status BindToFile(const Value& input, const std::string& file, const Array
 
 }  // namespace
 
+std::string NoSuchInput(const std::string& name, const std::vector<std::string>& names) {
+  return absl::StrCat("the model has no such input; it has ",
+                      names.empty() ? "none" : NearText(name, names));
+}
+
 absl::StatusOr<std::map<std::string, std::string>> InputFiles(
     const Options& options, const std::vector<std::string>& names) {
   std::map<std::string, std::string> files;
@@ -96,8 +101,8 @@ absl::StatusOr<std::map<std::string, std::string>> InputFiles(
       if (fits && (best == nullptr || name.size() > best->size())) best = &name;
     }
     if (best == nullptr) {
-      return UsageError(absl::StrCat("--input '", text, "': the model has no such input; it has: ",
-                                     absl::StrJoin(names, ", ")));
+      return UsageError(absl::StrCat("--input '", text,
+                                     "': ", NoSuchInput(text.substr(0, text.find('=')), names)));
     }
     if (!files.try_emplace(*best, text.substr(best->size() + 1)).second) {
       return UsageError(

@@ -13,6 +13,9 @@
 
 namespace anemone {
 
+// "the model has no such input; it has 'image', 'mask'": nearest first, some of many.
+std::string NoSuchInput(const std::string& name, const std::vector<std::string>& names);
+
 // The file for each input, of `names`. "NAME=FILE" is split after the longest name that fits, since
 // a name may contain '='. kInvalidArgument: no such input, or two files for one.
 absl::StatusOr<std::map<std::string, std::string>> InputFiles(

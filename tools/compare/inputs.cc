@@ -151,8 +151,7 @@ absl::StatusOr<Arrays> MakeInputs(const std::vector<PortInfo>& ports, const Opti
   }
   for (const auto& [name, range] : options.ranges) {
     if (inputs.count(name) == 0) {
-      return UsageError(absl::StrCat("--range '", name, "': the model has no such input; it has: ",
-                                     absl::StrJoin(NamesOf(ports), ", ")));
+      return UsageError(absl::StrCat("--range '", name, "': ", NoSuchInput(name, NamesOf(ports))));
     }
   }
   return inputs;
