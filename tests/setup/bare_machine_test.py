@@ -65,10 +65,9 @@ def commands():
 class BareMachine(unittest.TestCase):
     def test_readme_commands_in_order(self):
         machine = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory(prefix="bare-")))
-        mirror = next(line.split()[-1] for path in
-                      [*pathlib.Path("/etc/apt/sources.list.d").glob("*"), pathlib.Path("/etc/apt/sources.list")]
-                      if path.is_file() for line in path.read_text().splitlines()
-                      if line.startswith(("URIs:", "deb ")))
+        sources = subprocess.check_output(
+            ["apt-get", "indextargets", "--format", "$(CODENAME) $(REPO_URI)", "Created-By: Packages"], text=True)
+        mirror = re.search("^bookworm (.*)$", sources, re.MULTILINE).group(1)
         subprocess.run(["debootstrap", "--variant=minbase", "bookworm", machine, mirror], check=True,
                        stdout=subprocess.DEVNULL)
         for path in map(pathlib.Path, CONFIGURATION):
