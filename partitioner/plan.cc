@@ -10,8 +10,8 @@
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "base/near_names.h"
 #include "base/status_macros.h"
 #include "engine/warning.h"
 #include "importer/opset/opsets.h"
@@ -186,8 +186,9 @@ absl::StatusOr<Policy> Policy::Parse(absl::string_view text) {
   const std::vector<std::string> known = UnitTypes();
   for (absl::string_view unit : absl::StrSplit(text.substr(7), ',')) {
     if (std::find(known.begin(), known.end(), std::string(unit)) == known.end()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("no unit '", unit, "'; valid: ", absl::StrJoin(known, ", ")));
+      const std::string question = DidYouMean(unit, known);
+      return absl::InvalidArgumentError(absl::StrCat(
+          "no unit '", unit, "'; ", question.empty() ? "`anemone units` lists them" : question));
     }
     policy.refused_units.emplace_back(unit);
   }

@@ -70,6 +70,12 @@ class Confirm(CliTest):
         document = self.results("confirm", "--probe", probes, "--expect", "native", code=3)
         self.assertEqual(["native", "rejected"], [r["verdict"] for r in document["results"]])
 
+    def test_a_missing_argument_has_a_remedy(self):
+        self.expect_error(anemone("confirm", "softmax"),
+                          "softmax: argument 1 is missing; give --input SHAPE for each argument", code=2)
+        self.expect_error(anemone("confirm", "conv", "--input", "1x8x16x16"),
+                          "argument 'weight' is missing; give --const weight=SHAPE", code=2)
+
     def test_targets_of_one_answer_are_joined(self):
         text = anemone(*SOFTMAX, "--target", "h12,h13,h14,h15", "--route", "netplist").stdout
         self.assertRegex(text, r"(?m)^h12   netplist softmax +REJECTED$")

@@ -275,6 +275,8 @@ class Help(CliTest):
                              (["confrim"], "did you mean confirm?"),
                              (["check", path, "-t", "m1"], "did you mean --target?"),
                              (["run", path, "-s", "1"], "did you mean --shape or --seed?"),
+                             (["check", path, "--policy", "refuse:Pool"], "no unit 'Pool'; did you mean Pooling?"),
+                             (["run", path, "--range", "x"], "want NAME=LOW:HIGH, got 'x'"),
                              (["run", path, "-qx"], "-x: run has no such option"),
                              (["run", path, "--tarjet", "m1"], "did you mean --target?")):
             self.expect_error(anemone(*words), piece, code=2)

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -192,6 +193,14 @@ std::string ResultText(const Json& result) {
   return text;
 }
 
+// The remedy for an argument that the command line lacks.
+std::string MissingRemedy(absl::string_view message) {
+  if (!absl::EndsWith(message, "is missing")) return "";
+  const std::vector<std::string> parts = absl::StrSplit(message, '\'');
+  return parts.size() == 3 ? absl::StrCat("; give --const ", parts[1], "=SHAPE")
+                           : "; give --input SHAPE for each argument";
+}
+
 // The results of all targets. Targets that have the same result one after the other are joined.
 std::string ResultsText(const Json& results, int width) {
   std::string text;
@@ -246,7 +255,10 @@ int ConfirmCommand(const Options& options) {
       absl::StatusOr<Json> result = AskTarget(c, name, options.confirm_rewrites);
       if (!result.ok()) {
         absl::Status status = result.status();
-        if (options.probe.empty()) status = AsUsageError(status);  // it is in the command line
+        if (options.probe.empty()) {  // it is in the command line
+          status = AsUsageError(absl::Status(
+              status.code(), absl::StrCat(status.message(), MissingRemedy(status.message()))));
+        }
         if (!c.id.empty()) status = Annotated(status, c.id);
         if (told.insert(std::string(status.message())).second) code = Fail(status);
         result = Json{{"id", c.id.empty() ? Json(nullptr) : Json(c.id)},

@@ -32,7 +32,9 @@ absl::Status StoreNumber(const std::string& text, double& to) {
 
 absl::Status StoreRange(Options& o, const std::string& value) {
   std::string name, range;
-  ANEMONE_RETURN_IF_ERROR(SplitPair(value, name, range));
+  if (!SplitPair(value, name, range).ok()) {
+    return Bad(absl::StrCat("want NAME=LOW:HIGH, got '", value, "'"));
+  }
   std::vector<std::string> ends = absl::StrSplit(range, ':');
   if (ends.size() != 2) return Bad(absl::StrCat("want NAME=LOW:HIGH, got '", value, "'"));
   ANEMONE_ASSIGN_OR_RETURN(Range * r, NewEntry(o.ranges, name));
