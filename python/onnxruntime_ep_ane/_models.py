@@ -40,6 +40,8 @@ def path_or_bytes(model: Model) -> tuple[bytes | None, bytes]:
 def require_target(name: str) -> None:
     if not isinstance(name, str):
         raise TypeError(f"target: want a name such as 'm1', got {type(name).__name__}")
+    if "," in name or name.lower() == "all":
+        raise ValueError(f"target {name!r}: want one target; check() takes several")
     problem = _anemone.target_problem(name)
     if problem is not None:
         raise UnknownTargetError(problem)

@@ -358,8 +358,9 @@ class Sessions(PackageTest):
         self.assertGreater(steps, 100)  # a step takes a microsecond, and the run takes thousands
 
     def test_errors(self):
-        with self.assertRaises(ane.UnknownTargetError):
-            ane.Session(models.relu(), "m0")
+        for target, told in (("m0", "no such target"), ("m1,m4", "want one target"), ("all", "want one")):
+            with self.assertRaisesRegex(ValueError, told):
+                ane.Session(models.relu(), target)
         with self.assertRaisesRegex(FileNotFoundError, "none.onnx"):
             ane.Session("none.onnx")
         with self.assertRaisesRegex(ValueError, "numerics 'x'"):
