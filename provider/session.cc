@@ -2,13 +2,11 @@
 
 #include <tbb/task_arena.h>
 
-#include <algorithm>
 #include <functional>
 #include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "base/guarded.h"
 #include "base/status_macros.h"
@@ -24,6 +22,7 @@
 #include "provider/importing.h"
 #include "provider/memory_budget.h"
 #include "provider/ports.h"
+#include "provider/run_inputs.h"
 #include "provider/scheduler.h"
 #include "provider/settings.h"
 
@@ -76,17 +75,25 @@ struct Session::State {
   std::shared_ptr<tbb::task_arena> arena;
   std::vector<PortInfo> inputs, outputs;
   LoadTimes times;
-  bool observed = false;              // loaded with Settings::hazards
-  std::unique_ptr<Bucketed> buckets;  // if not null, it has all except inputs and outputs
+  bool observed = false;  // loaded with Settings::hazards
+  // The programs of several sizes, if there are buckets or free dimensions. If not null, it has all
+  // except inputs and outputs.
+  std::unique_ptr<Bucketed> sizes;
 
-  // `import` is kept and called again later if there are buckets.
+  // `import` is kept and called again later if there are several sizes.
   static absl::StatusOr<Session> Load(const Settings& settings, const Bucketing::Import& import);
-  static absl::StatusOr<std::unique_ptr<State>> Make(
-      const Settings& settings, const Shared& shared,
-      const std::function<absl::StatusOr<Model>()>& import);
+  static Session Of(Bucketing buckets, const LoadTimes& begun, const Settings& settings,
+                    const Shared& shared, const Bucketing::Import& import);
+  static absl::StatusOr<std::unique_ptr<State>> Make(const Settings& settings, const Shared& shared,
+                                                     Model model);
   void SetPorts(const Graph& graph);
-  absl::StatusOr<std::map<std::string, OnnxValue>> Run(
-      const std::map<std::string, OnnxValue>& given, Trace* trace, HazardLog* hazards) const;
+  void DropWeights();
+  bool has_buckets() const { return sizes != nullptr && sizes->has_buckets(); }
+  // Of several sizes without buckets: the session whose plan is shown. Null before the first run.
+  std::shared_ptr<const Session> Shown() const {
+    return sizes == nullptr || has_buckets() ? nullptr : sizes->last();
+  }
+  absl::StatusOr<NamedValues> Run(const NamedValues& given, Trace* trace, HazardLog* hazards) const;
   absl::StatusOr<std::map<std::string, Tensor>> RunTensors(
       const std::map<std::string, Tensor>& given, Trace* trace, HazardLog* hazards = nullptr) const;
 };
@@ -96,15 +103,37 @@ void Session::State::SetPorts(const Graph& graph) {
   for (ValueId v : graph.outputs) outputs.push_back(PortOf(graph, v));
 }
 
-absl::StatusOr<std::unique_ptr<Session::State>> Session::State::Make(
-    const Settings& settings, const Shared& shared,
-    const std::function<absl::StatusOr<Model>()>& import) {
+// Frees the constants that only programs of the engine read, which have packed them.
+void Session::State::DropWeights() {
+  Graph& graph = model.graph;
+  std::vector<bool> kept(graph.values.size());
+  const auto keep = [&](const std::vector<ValueId>& values) {
+    for (ValueId v : values) {
+      if (v != kNone) kept[v] = true;
+    }
+  };
+  keep(graph.outputs);
+  for (Segment& segment : plan.segments) {
+    for (Unit& unit : segment.network.units) unit.weights.clear();
+    for (Constant& constant : segment.network.constants) constant.tensor = Tensor();
+    if (segment.placement == Placement::kEngine) continue;
+    for (NodeId id : segment.nodes) {
+      keep(graph.nodes[id].inputs);
+      keep(graph.nodes[id].captures);
+    }
+  }
+  for (size_t v = 0; v < kept.size(); ++v) {
+    if (!kept[v]) graph.values[v].constant.reset();
+  }
+}
+
+absl::StatusOr<std::unique_ptr<Session::State>> Session::State::Make(const Settings& settings,
+                                                                     const Shared& shared,
+                                                                     Model model) {
   auto state = std::make_unique<State>();
   state->arena = shared.arena;
+  state->model = std::move(model);
   Stopwatch watch;
-  ANEMONE_ASSIGN_OR_RETURN(state->model, import());
-  ANEMONE_RETURN_IF_ERROR(RequireBound(state->model));
-  state->times.load = watch.Lap();
   ANEMONE_ASSIGN_OR_RETURN(state->plan, anemone::MakePlan(state->model, shared.planning));
   state->times.plan = watch.Lap();
   SoftwareOptions software;
@@ -132,75 +161,74 @@ absl::StatusOr<std::unique_ptr<Session::State>> Session::State::Make(
     if (scheduler.ok()) state->scheduler = *std::move(scheduler);
   });
   ANEMONE_RETURN_IF_ERROR(compiled);
+  if (!settings.hazards) state->DropWeights();
   state->times.compile = watch.Lap();
   state->SetPorts(state->model.graph);
   return state;
+}
+
+Session Session::State::Of(Bucketing buckets, const LoadTimes& begun, const Settings& settings,
+                           const Shared& shared, const Bucketing::Import& import) {
+  auto state = std::make_unique<State>();
+  state->observed = settings.hazards;
+  state->SetPorts(buckets.free().graph);
+  const auto load = [settings, shared,
+                     import](const ImportOptions& importing) -> absl::StatusOr<Session> {
+    Stopwatch watch;
+    ANEMONE_ASSIGN_OR_RETURN(Model model, import(importing));
+    const double took = watch.Lap();
+    ANEMONE_ASSIGN_OR_RETURN(auto made, Make(settings, shared, std::move(model)));
+    made->times.load = took;
+    return Session(std::move(made));
+  };
+  const Bucketed::Options options = {.planning = shared.planning,
+                                     .most_exact = static_cast<size_t>(settings.max_plans),
+                                     .memory_is_limited = shared.memory->is_limited(),
+                                     .begun = begun};
+  state->sizes = std::make_unique<Bucketed>(std::move(buckets), options, load);
+  return Session(std::move(state));
 }
 
 absl::StatusOr<Session> Session::State::Load(const Settings& settings,
                                              const Bucketing::Import& import) {
   ANEMONE_ASSIGN_OR_RETURN(const Shared shared, Share(settings));
   const ImportOptions importing = ImportingOptions(settings, shared.runtime);
-  if (settings.buckets.empty()) {
-    ANEMONE_ASSIGN_OR_RETURN(auto state, Make(settings, shared, [&] { return import(importing); }));
-    return Session(std::move(state));
+  Stopwatch watch;
+  if (!settings.buckets.empty()) {
+    ANEMONE_ASSIGN_OR_RETURN(Bucketing buckets,
+                             Bucketing::Make(settings.buckets, importing, import));
+    return Of(std::move(buckets), {}, settings, shared, import);
   }
-  ANEMONE_ASSIGN_OR_RETURN(Bucketing buckets, Bucketing::Make(settings.buckets, importing, import));
-  auto state = std::make_unique<State>();
-  state->observed = settings.hazards;
-  state->SetPorts(buckets.free().graph);
-  const auto load =
-      [settings,
-       shared](const std::function<absl::StatusOr<Model>()>& at_sizes) -> absl::StatusOr<Session> {
-    ANEMONE_ASSIGN_OR_RETURN(auto made, Make(settings, shared, at_sizes));
-    return Session(std::move(made));
-  };
-  state->buckets = std::make_unique<Bucketed>(std::move(buckets), shared.planning, load);
+  ANEMONE_ASSIGN_OR_RETURN(Model model, import(importing));
+  const LoadTimes begun = {.load = watch.Lap()};
+  if (!UnboundDims(model).empty()) {
+    return Of(Bucketing::OfArrays(std::move(model), importing, import), begun, settings, shared,
+              import);
+  }
+  ANEMONE_ASSIGN_OR_RETURN(auto state, Make(settings, shared, std::move(model)));
+  state->times.load = begun.load;
   return Session(std::move(state));
 }
 
-absl::StatusOr<std::map<std::string, OnnxValue>> Session::State::Run(
-    const std::map<std::string, OnnxValue>& given, Trace* trace, HazardLog* hazards) const {
-  std::vector<OnnxValue> values;
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    auto found = given.find(inputs[i].name);
-    if (found != given.end()) {
-      ANEMONE_RETURN_IF_ERROR(
-          CheckInput(model.graph, model.graph.inputs[i], inputs[i], found->second));
-      values.push_back(found->second);
-    } else if (inputs[i].has_default) {
-      values.emplace_back(model.graph.defaults.at(model.graph.inputs[i]));
-    } else {
-      return absl::InvalidArgumentError(
-          absl::StrCat("input '", inputs[i].name, "': missing; give an array for it"));
-    }
+absl::StatusOr<NamedValues> Session::State::Run(const NamedValues& given, Trace* trace,
+                                                HazardLog* hazards) const {
+  if (sizes != nullptr) {
+    ANEMONE_ASSIGN_OR_RETURN(const Bucketed::Job job, sizes->Prepare(given));
+    ANEMONE_ASSIGN_OR_RETURN(auto made, job.program->state_->Run(job.inputs, trace, hazards));
+    return Bucketed::Crop(job, std::move(made));
   }
-  for (const auto& entry : given) {
-    const std::string& name = entry.first;
-    bool known = std::any_of(inputs.begin(), inputs.end(),
-                             [&](const PortInfo& port) { return port.name == name; });
-    if (known) continue;
-    std::string names = absl::StrJoin(inputs, ", ", [](std::string* out, const PortInfo& port) {
-      absl::StrAppend(out, port.name);
-    });
-    return absl::InvalidArgumentError(
-        absl::StrCat("input '", name, "': the model has no such input; it has: ", names));
-  }
+  ANEMONE_ASSIGN_OR_RETURN(const std::vector<OnnxValue> values,
+                           InputsInOrder(model.graph, inputs, given));
   absl::StatusOr<std::vector<OnnxValue>> results;
   arena->execute([&] { results = scheduler->Run(values, trace, hazards); });
   ANEMONE_RETURN_IF_ERROR(results.status());
-  std::map<std::string, OnnxValue> named;
+  NamedValues named;
   for (size_t i = 0; i < outputs.size(); ++i) named[outputs[i].name] = std::move((*results)[i]);
   return named;
 }
 
 absl::StatusOr<std::map<std::string, Tensor>> Session::State::RunTensors(
     const std::map<std::string, Tensor>& given, Trace* trace, HazardLog* hazards) const {
-  if (buckets != nullptr) {
-    ANEMONE_ASSIGN_OR_RETURN(const Bucketed::Job job, buckets->Prepare(given));
-    ANEMONE_ASSIGN_OR_RETURN(auto made, job.program->state_->RunTensors(job.inputs, trace));
-    return Bucketed::Crop(job, std::move(made));
-  }
   for (const PortInfo& port : outputs) {  // before the work is done
     if (port.kind == PortKind::kTensor || port.kind == PortKind::kOther) continue;
     return absl::FailedPreconditionError(
@@ -244,21 +272,7 @@ absl::StatusOr<std::map<std::string, Tensor>> Session::Run(
 
 absl::StatusOr<std::map<std::string, OnnxValue>> Session::RunValues(
     const std::map<std::string, OnnxValue>& inputs) const {
-  if (state_->buckets == nullptr) {
-    return Guarded("run the model", [&] { return state_->Run(inputs, nullptr, nullptr); });
-  }
-  std::map<std::string, Tensor> tensors;
-  for (const auto& [name, value] : inputs) {
-    if (value.kind != OnnxValue::Kind::kTensor) {
-      return absl::FailedPreconditionError(
-          absl::StrCat("input '", name,
-                       "': is not a tensor and cannot be padded; load the model "
-                       "without buckets"));
-    }
-    tensors[name] = value.tensor;
-  }
-  ANEMONE_ASSIGN_OR_RETURN(auto outputs, Run(tensors));
-  return std::map<std::string, OnnxValue>(outputs.begin(), outputs.end());
+  return Guarded("run the model", [&] { return state_->Run(inputs, nullptr, nullptr); });
 }
 
 absl::StatusOr<std::map<std::string, Tensor>> Session::RunTraced(
@@ -277,9 +291,12 @@ absl::StatusOr<std::vector<Hazard>> Session::FindHazards(
         "hazards: this session was not loaded for them; load it with Settings::hazards");
   }
   return Guarded("run the model", [&]() -> absl::StatusOr<std::vector<Hazard>> {
-    if (state_->buckets != nullptr) {
-      ANEMONE_ASSIGN_OR_RETURN(const Bucketed::Job job, state_->buckets->Prepare(inputs));
-      return job.program->FindHazards(job.inputs);
+    if (state_->sizes != nullptr) {
+      ANEMONE_ASSIGN_OR_RETURN(const Bucketed::Job job,
+                               state_->sizes->Prepare({inputs.begin(), inputs.end()}));
+      std::map<std::string, Tensor> padded;
+      for (const auto& [name, value] : job.inputs) padded[name] = value.tensor;
+      return job.program->FindHazards(padded);
     }
     HazardLog log(state_->model, state_->plan);
     ANEMONE_RETURN_IF_ERROR(state_->RunTensors(inputs, nullptr, &log).status());
@@ -288,20 +305,22 @@ absl::StatusOr<std::vector<Hazard>> Session::FindHazards(
 }
 
 absl::StatusOr<BucketUse> Session::UseOf(const std::map<std::string, Tensor>& inputs) const {
-  if (state_->buckets == nullptr) {
+  if (!state_->has_buckets()) {
     return absl::FailedPreconditionError(
         "buckets: this session was loaded without any; load it with Settings::buckets (in Python "
         "buckets=)");
   }
   return Guarded("choose a bucket", [&]() -> absl::StatusOr<BucketUse> {
-    ANEMONE_ASSIGN_OR_RETURN(Bucketed::Job job, state_->buckets->Prepare(inputs));
+    ANEMONE_ASSIGN_OR_RETURN(Bucketed::Job job,
+                             state_->sizes->Prepare({inputs.begin(), inputs.end()}));
     return std::move(job.use);
   });
 }
 
 std::string Session::PlanLine() const {
-  if (state_->buckets != nullptr) {
-    const auto plans = state_->buckets->Plans();
+  if (const auto shown = state_->Shown()) return shown->PlanLine();
+  if (state_->sizes != nullptr) {
+    const auto plans = state_->sizes->Plans();
     return plans.ok() ? (*plans)->Lines() : std::string(plans.status().message());
   }
   return anemone::PlanLine(state_->model, state_->plan);
@@ -309,23 +328,30 @@ std::string Session::PlanLine() const {
 
 std::string Session::PlanText(bool every_node, int width) const {
   const PlanTextOptions options = {.every_node = every_node, .width = width};
-  if (state_->buckets != nullptr) {
-    const auto plans = state_->buckets->Plans();
+  if (const auto shown = state_->Shown()) return shown->PlanText(every_node, width);
+  if (state_->sizes != nullptr) {
+    const auto plans = state_->sizes->Plans();
     return plans.ok() ? (*plans)->Text(options) : std::string(plans.status().message());
   }
   return anemone::PlanText(state_->model, state_->plan, options);
 }
 
 std::string Session::PlanJson() const {
-  if (state_->buckets != nullptr) {
-    const auto plans = state_->buckets->Plans();
-    return plans.ok() ? JsonText((*plans)->TargetsJson()) : "null";
+  if (const auto shown = state_->Shown()) return shown->PlanJson();
+  if (state_->sizes != nullptr) {
+    const auto plans = state_->sizes->Plans();
+    if (!plans.ok()) return "null";
+    const Json targets = (*plans)->TargetsJson();
+    return JsonText(state_->has_buckets() ? targets : targets.front());
   }
   return JsonText(anemone::PlanJson(state_->model, state_->plan));
 }
 
 PlanSummary Session::Summary() const {
-  if (state_->buckets != nullptr) return state_->buckets->summary();
+  if (state_->sizes != nullptr) {
+    const auto last = state_->sizes->last();
+    return last == nullptr ? PlanSummary() : last->Summary();
+  }
   const Plan& plan = state_->plan;
   std::set<OriginId> warned;
   for (const PlanWarning& warning : plan.warnings) {
@@ -342,7 +368,7 @@ PlanSummary Session::Summary() const {
 }
 
 LoadTimes Session::times() const {
-  return state_->buckets != nullptr ? state_->buckets->times() : state_->times;
+  return state_->sizes != nullptr ? state_->sizes->times() : state_->times;
 }
 
 }  // namespace anemone

@@ -33,6 +33,9 @@ struct Settings {
   // that is proven to be right; elsewhere the model is compiled for the exact size:
   // docs/dynamic_shapes.md.
   std::map<std::string, std::vector<int64_t>> buckets;
+  // A model with dimensions that are not bound and have no buckets is planned in each run whose
+  // arrays have new sizes. This is the number of such plans that are kept: those used last.
+  int max_plans = 8;
 
   std::string device = "auto";  // "software" everywhere; "apple" is for a later version
   // "fast", or "exact": every known rule of the target's arithmetic. "exact,RULE=OPTION[,...]" sets

@@ -14,6 +14,7 @@ FLAGS: dict[str, tuple[str, str, str]] = {
     "dim": ("dims", "Mapping[str, int]", ""),
     "shape": ("shapes", "Mapping[str, Sequence[int]]", ""),
     "bucket": ("buckets", "Mapping[str, Sequence[int]]", ""),
+    "max-plans": ("max_plans", "int", ""),
     "route": ("route", "str", "netplist mil"),
     "no-rewrites": ("rewrites", "bool", ""),
     "policy": ("policy", "str", "maximal cpu refuse:"),
@@ -56,6 +57,9 @@ class SessionKeywords(TypedDict, total=False):
     # padded to the next larger size and outputs are cropped, where that is proven to be right;
     # elsewhere the model is compiled for the exact size: docs/dynamic_shapes.md.
     buckets: Mapping[str, Sequence[int]]
+    # How many plans of exact sizes to keep: those used last. A session plans a model with free
+    # dimensions again for the sizes of each run's arrays: docs/dynamic_shapes.md. Default: 8.
+    max_plans: int
     # Which compile path of the engine to ask: netplist or mil. Networks authored directly
     # (netplist) and Core ML's conversion (mil) have different rules. Default: netplist.
     route: str
