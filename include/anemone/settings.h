@@ -48,7 +48,9 @@ struct Settings {
   // Works around those limits: pads surfaces to one size and binds ports by name.
   bool heed_limits = false;
   bool hazards = false;  // FindHazards() will be called; Run() may be slower and use more memory
-  int threads = 0;       // one budget for engine and CPU segments; 0: all cores
+  // Keep what was planned in the user's cache folder, and load it from there: docs/cache.md.
+  bool cache = true;
+  int threads = 0;  // one budget for engine and CPU segments; 0: all cores
   // In bytes; 0: none. A program that needs more by an estimate (weights, values between nodes, and
   // surfaces, for one run at a time) is refused before it is compiled.
   int64_t memory_limit = 0;

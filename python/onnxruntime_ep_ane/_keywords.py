@@ -22,6 +22,7 @@ FLAGS: dict[str, tuple[str, str, str]] = {
     "numerics": ("numerics", "str", "fast exact"),
     "device-limits": ("device_limits", "bool", ""),
     "heed-limits": ("heed_limits", "bool", ""),
+    "no-cache": ("cache", "bool", ""),
     "threads": ("threads", "int", ""),
     "memory-limit": ("memory_limit", "int | str", ""),
 }
@@ -83,6 +84,9 @@ class SessionKeywords(TypedDict, total=False):
     # Work around the device's run-time limits: pad surfaces and bind ports by name. With
     # `device_limits`, only limits without a workaround still fail. Default: false.
     heed_limits: bool
+    # Keep planned models in a cache, and load them from there. It is in the user's cache folder:
+    # docs/cache.md. Default: true.
+    cache: bool
     # How many threads compute, for engine and CPU segments together. 0: one for each core. At most
     # 1024. Default: 0.
     threads: int

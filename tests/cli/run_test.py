@@ -173,13 +173,12 @@ class Inputs(CliTest):
         self.assertEqual([3, 5], self.shape(path, *self.given))
 
     def test_a_pipe_binds_them_when_it_is_read(self):
-        os.mkfifo(self.folder / "pipe")
-        writer = threading.Thread(
-            target=lambda: (self.folder / "pipe").write_bytes(self.x.read_bytes()))
+        pipe = self.folder / "pipe.npy"
+        os.mkfifo(pipe)
+        writer = threading.Thread(target=lambda: pipe.write_bytes(self.x.read_bytes()), daemon=True)
         writer.start()
-        self.addCleanup(writer.join)
-        self.assertEqual([2, 4, 1, 1],
-                         self.shape(self.path, "--input", f"x={self.folder / 'pipe'}"))
+        self.assertEqual([2, 4, 1, 1], self.shape(self.path, "--input", f"x={pipe}"))
+        writer.join(timeout=10)
 
     def test_an_input_without_an_array_needs_its_size(self):
         path = self.write(model([helper.make_node("Add", ["x", "z"], ["y"])],
