@@ -46,20 +46,41 @@ MappedFile::MappedFile(const std::byte* data, size_t size) : data_(data), size_(
   AllMappings().sizes[data] = size;
 }
 
-void MappedFile::GiveBack(absl::Span<const std::byte> bytes) {
-  std::lock_guard<std::mutex> lock(AllMappings().mutex);
+namespace {
+
+struct Place {
+  const std::byte* file = nullptr;  // its first byte; null if the bytes are not in a file
+  size_t offset = 0;
+};
+
+// The caller holds the lock of AllMappings().
+Place PlaceOf(absl::Span<const std::byte> bytes) {
   const auto& sizes = AllMappings().sizes;
   auto file = sizes.upper_bound(bytes.data());
-  if (file == sizes.begin()) return;
+  if (file == sizes.begin()) return {};
   --file;
   const auto offset = static_cast<size_t>(bytes.data() - file->first);
-  if (offset + bytes.size() > file->second) return;
+  if (offset + bytes.size() > file->second) return {};
+  return {file->first, offset};
+}
+
+}  // namespace
+
+void MappedFile::GiveBack(absl::Span<const std::byte> bytes) {
+  std::lock_guard<std::mutex> lock(AllMappings().mutex);
+  const Place place = PlaceOf(bytes);
+  if (place.file == nullptr) return;
   const auto page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
-  const size_t first = (offset + page - 1) / page * page;
-  const size_t end = (offset + bytes.size()) / page * page;
+  const size_t first = (place.offset + page - 1) / page * page;
+  const size_t end = (place.offset + bytes.size()) / page * page;
   if (first < end) {
-    ::madvise(const_cast<std::byte*>(file->first) + first, end - first, MADV_DONTNEED);
+    ::madvise(const_cast<std::byte*>(place.file) + first, end - first, MADV_DONTNEED);
   }
+}
+
+bool MappedFile::Contains(absl::Span<const std::byte> bytes) {
+  std::lock_guard<std::mutex> lock(AllMappings().mutex);
+  return PlaceOf(bytes).file != nullptr;
 }
 
 namespace {

@@ -31,6 +31,9 @@ class MappedFile {
   // file again. Does nothing if `bytes` is not part of a mapped file.
   static void GiveBack(absl::Span<const std::byte> bytes);
 
+  // Whether `bytes` is part of a mapped file.
+  static bool Contains(absl::Span<const std::byte> bytes);
+
   ~MappedFile();
   MappedFile(const MappedFile&) = delete;
   MappedFile& operator=(const MappedFile&) = delete;

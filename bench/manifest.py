@@ -36,7 +36,7 @@ def main():
     for name, path, options in manifest.runs(entries):
         done = subprocess.run(
             [str(ANEMONE), "bench", str(path), "--json", "--quiet", "--threads", arguments.threads,
-             "--repeat", arguments.repeat, *options], capture_output=True, text=True)
+             "--repeat", arguments.repeat, "--no-cache", *options], capture_output=True, text=True)
         if done.returncode:
             print(f"{name:26} {done.stderr.strip()}", flush=True)
             continue

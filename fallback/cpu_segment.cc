@@ -53,6 +53,18 @@ std::vector<bool> OptionalInputs(const OnnxModel& model) {
 
 }  // namespace
 
+std::string CpuSegment::LabelOf(const Graph& graph, absl::Span<const NodeId> nodes) {
+  return ShortLabel(graph, graph.nodes[nodes.front()]);
+}
+
+absl::StatusOr<OnnxModel> CpuSegment::ModelOf(const Graph& graph, absl::Span<const NodeId> nodes,
+                                              absl::Span<const ValueId> inputs,
+                                              absl::Span<const ValueId> outputs) {
+  ToOnnxOptions as;
+  ANEMONE_ASSIGN_OR_RETURN(as.opsets, CommonOpsets(graph, nodes));
+  return ToOnnx(graph, nodes, inputs, outputs, as);
+}
+
 absl::StatusOr<std::unique_ptr<CpuSegment>> CpuSegment::Create(
     std::shared_ptr<const OrtRuntime> runtime, const Graph& graph, absl::Span<const NodeId> nodes,
     absl::Span<const ValueId> inputs, absl::Span<const ValueId> outputs,
@@ -60,13 +72,16 @@ absl::StatusOr<std::unique_ptr<CpuSegment>> CpuSegment::Create(
   if (nodes.empty()) {
     return absl::InvalidArgumentError("CPU segment: want at least one node, found none");
   }
-  const std::string label =
-      options.label.empty() ? ShortLabel(graph, graph.nodes[nodes.front()]) : options.label;
-  ToOnnxOptions as;
-  ANEMONE_ASSIGN_OR_RETURN(as.opsets, CommonOpsets(graph, nodes));
-  ANEMONE_ASSIGN_OR_RETURN(OnnxModel model, ToOnnx(graph, nodes, inputs, outputs, as));
-  std::unique_ptr<CpuSegment> segment(
-      new CpuSegment(std::move(runtime), absl::StrCat("CPU segment at ", label), options.session));
+  CpuSegmentOptions labelled = options;
+  if (labelled.label.empty()) labelled.label = LabelOf(graph, nodes);
+  ANEMONE_ASSIGN_OR_RETURN(OnnxModel model, ModelOf(graph, nodes, inputs, outputs));
+  return FromModel(std::move(runtime), std::move(model), labelled);
+}
+
+absl::StatusOr<std::unique_ptr<CpuSegment>> CpuSegment::FromModel(
+    std::shared_ptr<const OrtRuntime> runtime, OnnxModel model, const CpuSegmentOptions& options) {
+  std::unique_ptr<CpuSegment> segment(new CpuSegment(
+      std::move(runtime), absl::StrCat("CPU segment at ", options.label), options.session));
   segment->may_miss_ = OptionalInputs(model);
   if (!segment->may_miss_.empty()) segment->model_ = model;
   auto session =

@@ -42,6 +42,15 @@ class CpuSegment {
       absl::Span<const ValueId> inputs, absl::Span<const ValueId> outputs,
       const CpuSegmentOptions& options);
 
+  // The model of such a segment, and the segment of such a model.
+  static absl::StatusOr<OnnxModel> ModelOf(const Graph& graph, absl::Span<const NodeId> nodes,
+                                           absl::Span<const ValueId> inputs,
+                                           absl::Span<const ValueId> outputs);
+  static absl::StatusOr<std::unique_ptr<CpuSegment>> FromModel(
+      std::shared_ptr<const OrtRuntime> runtime, OnnxModel model, const CpuSegmentOptions& options);
+  // What messages call a segment unless its options have a label.
+  static std::string LabelOf(const Graph& graph, absl::Span<const NodeId> nodes);
+
   // Like CpuSession::Run(), with the values in the order given to Create(). Thread-safe.
   // ONNX Runtime crashes if it is given an optional without a value. So for each set of inputs
   // without a value there is another session, which creates the empty optionals inside.

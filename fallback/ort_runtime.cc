@@ -179,6 +179,10 @@ absl::StatusOr<std::shared_ptr<const OrtRuntime>> OrtRuntime::Open(
   return runtime;
 }
 
+std::string OrtRuntime::NamedLibrary(const std::string& library) {
+  return Candidates(library).front();
+}
+
 OrtRuntime::OrtRuntime(const OrtApi& api, std::string version, std::string library_path,
                        int threads, AddOrtOperators operators)
     : api_(&api),

@@ -57,6 +57,9 @@ class OrtRuntime {
   // kInvalidArgument (fewer than 0 or more than 1024 threads).
   static absl::StatusOr<std::shared_ptr<const OrtRuntime>> Open(const OrtRuntimeOptions& options);
 
+  // The library that Open() tries first, given OrtRuntimeOptions::library. It is not opened.
+  static std::string NamedLibrary(const std::string& library);
+
   OrtRuntime(const OrtRuntime&) = delete;
   OrtRuntime& operator=(const OrtRuntime&) = delete;
   ~OrtRuntime();

@@ -19,6 +19,7 @@ absl::StatusOr<std::shared_ptr<const OrtRuntime>> OpenRuntime(int threads,
 }
 
 absl::StatusOr<std::shared_ptr<const OrtRuntime>> LazyRuntime::Get() {
+  const std::lock_guard<std::mutex> lock(mutex_);
   if (!runtime_) runtime_ = OpenRuntime(threads_, library_);
   return *runtime_;
 }

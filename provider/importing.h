@@ -4,6 +4,7 @@
 #define ANEMONE_PROVIDER_IMPORTING_H_
 
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
@@ -19,8 +20,8 @@ namespace anemone {
 absl::StatusOr<std::shared_ptr<const OrtRuntime>> OpenRuntime(int threads,
                                                               const std::string& library = "");
 
-// Opens ONNX Runtime on first use, because it takes about 25 MB and many models do not need it. Not
-// thread-safe.
+// Opens ONNX Runtime on first use, because it takes about 25 MB and many models do not need it.
+// Thread-safe.
 class LazyRuntime {
  public:
   explicit LazyRuntime(int threads, std::string library = "")
@@ -34,6 +35,7 @@ class LazyRuntime {
  private:
   int threads_;
   std::string library_;
+  std::mutex mutex_;
   std::optional<absl::StatusOr<std::shared_ptr<const OrtRuntime>>> runtime_;
 };
 

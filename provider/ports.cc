@@ -1,11 +1,13 @@
 #include "provider/ports.h"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "importer/read/bindings.h"
 #include "importer/write/to_onnx.h"
 #include "onnx/onnx_pb.h"
 
@@ -121,13 +123,17 @@ PortInfo PortOf(const Graph& graph, ValueId value) {
 absl::Status CheckInput(const Graph& graph, ValueId input, const PortInfo& port,
                         const OnnxValue& given) {
   const bool is_tensor = port.kind == PortKind::kTensor;
+  const std::optional<Shape>& declared = graph.values[input].shape;
   const bool fits = is_tensor ? given.kind == OnnxValue::Kind::kTensor &&
-                                    given.tensor.type() == port.type && HasShape(port, given.tensor)
+                                    given.tensor.type() == port.type &&
+                                    (!declared || HasShape(port, given.tensor))
                               : Fits(TypeOf(graph.values[input]), given);
   if (fits) return absl::OkStatus();
+  const std::string shape = !is_tensor || !declared ? ""
+                            : declared->empty()     ? " scalar"
+                                                    : absl::StrCat(" ", ShapeText(*declared));
   return absl::InvalidArgumentError(absl::StrCat(
-      "input '", port.name, "': want ", port.type_text,
-      is_tensor ? absl::StrCat(" ", DimsToString(port.dims)) : "", ", got ", TextOf(given),
+      "input '", port.name, "': want ", port.type_text, shape, ", got ", TextOf(given),
       is_tensor ? "; give an array of that type and shape, or bind another shape at load"
                 : "; give a value of that type"));
 }

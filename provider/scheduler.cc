@@ -239,7 +239,7 @@ void Scheduler::BindPorts(const Segment& segment) {
 
 absl::StatusOr<std::unique_ptr<Scheduler>> Scheduler::Make(
     const Graph& graph, const Plan& plan, Device& device, std::shared_ptr<const OrtRuntime> runtime,
-    bool heeds_limits) {
+    bool heeds_limits, std::vector<CpuModel> cpu_models) {
   std::unique_ptr<Scheduler> s(
       new Scheduler(graph, plan, device, std::move(runtime), heeds_limits));
   s->dependencies_ = DependenciesOf(plan, graph);
@@ -269,6 +269,13 @@ absl::StatusOr<std::unique_ptr<Scheduler>> Scheduler::Make(
       ANEMONE_ASSIGN_OR_RETURN(
           s->control_flow_.back(),
           ControlFlow::Make(graph, segment, device, s->runtime_, heeds_limits));
+      continue;
+    }
+    if (!cpu_models.empty()) {
+      CpuModel& made = cpu_models[i];
+      ANEMONE_ASSIGN_OR_RETURN(
+          s->cpu_segments_.back(),
+          CpuSegment::FromModel(s->runtime_, std::move(made.model), {.label = made.label}));
       continue;
     }
     ANEMONE_ASSIGN_OR_RETURN(

@@ -6,6 +6,7 @@
 
 #include <memory>
 #include <mutex>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -23,16 +24,25 @@
 
 namespace anemone {
 
+// A CPU segment as ONNX, and what messages call it.
+struct CpuModel {
+  OnnxModel model;
+  std::string label;
+};
+
 class Scheduler {
  public:
   // Compiles every engine segment, and creates a session for every CPU segment. `runtime` may be
   // null if there is no CPU segment. The plan and graph are borrowed for the scheduler's life.
   // `heeds_limits`: ports are bound by name and all surfaces have the same size, as the silicon
   // requires. Otherwise surfaces have the sizes of the ports, in the network's order.
+  // `cpu_models`: the models of CPU segments, by segment. If it is empty they are made from the
+  // graph's nodes, which are not needed otherwise.
   static absl::StatusOr<std::unique_ptr<Scheduler>> Make(const Graph& graph, const Plan& plan,
                                                          Device& device,
                                                          std::shared_ptr<const OrtRuntime> runtime,
-                                                         bool heeds_limits);
+                                                         bool heeds_limits,
+                                                         std::vector<CpuModel> cpu_models = {});
 
   ~Scheduler();
 

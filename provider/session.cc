@@ -2,13 +2,13 @@
 
 #include <tbb/task_arena.h>
 
-#include <algorithm>
 #include <functional>
+#include <mutex>
+#include <optional>
 #include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "base/guarded.h"
 #include "base/status_macros.h"
@@ -24,7 +24,9 @@
 #include "provider/importing.h"
 #include "provider/memory_budget.h"
 #include "provider/ports.h"
+#include "provider/run_inputs.h"
 #include "provider/scheduler.h"
+#include "provider/session_cache.h"
 #include "provider/settings.h"
 
 namespace anemone {
@@ -44,49 +46,97 @@ class Stopwatch {
   absl::Time start_ = absl::Now();
 };
 
-// Shared by all programs of a session: the plan options, one thread budget and one of memory.
+// Shared by all programs of a session: how the model is imported and planned, one thread budget
+// and one of memory.
 struct Shared {
+  Settings settings;
+  Bucketing::Import import;
+  std::shared_ptr<const SessionCache> cache;  // null: there is none
   PlanOptions planning;
+  SoftwareOptions software;
   std::shared_ptr<MemoryBudget> memory;
   std::shared_ptr<LazyRuntime> runtime;
   std::shared_ptr<tbb::task_arena> arena;
 };
 
-absl::StatusOr<Shared> Share(const Settings& settings) {
+absl::StatusOr<Shared> Share(const Settings& settings, Bucketing::Import import,
+                             const std::string& path, std::shared_ptr<const std::string> bytes) {
   ANEMONE_RETURN_IF_ERROR(CheckRunSettings(settings));
-  Shared shared;
+  Shared shared{.settings = settings, .import = std::move(import)};
   ANEMONE_ASSIGN_OR_RETURN(shared.planning, PlanOptionsOf(settings));
   shared.planning.bodies = true;
+  shared.software.observed = settings.hazards;
+  ANEMONE_ASSIGN_OR_RETURN(shared.software.numerics, NumericsMode::Parse(settings.numerics));
   shared.memory = std::make_shared<MemoryBudget>(settings.memory_limit);
   const int threads = ThreadsOf(settings.threads);
   shared.runtime = std::make_shared<LazyRuntime>(threads, settings.ort_library);
   shared.arena = std::make_shared<tbb::task_arena>(threads);
+  shared.cache = SessionCache::Open(settings, path, std::move(bytes));
   return shared;
+}
+
+// A model and its plan.
+struct Planned {
+  Model model;
+  Plan plan;
+};
+
+PlanSummary SummaryOf(const Plan& plan) {
+  std::set<OriginId> warned;
+  for (const PlanWarning& warning : plan.warnings) {
+    if (warning.origin != kNone) warned.insert(warning.origin);
+  }
+  return {.target = std::string(plan.target->option_name()),
+          .engine_segments = plan.engine_segments(),
+          .cpu_segments = plan.cpu_segments(),
+          .macs = plan.macs(),
+          .engine_macs = plan.engine_macs(),
+          .engine_macs_share = plan.engine_macs_share(),
+          .warnings = static_cast<int>(plan.warnings.size()),
+          .warned_nodes = static_cast<int>(warned.size())};
 }
 
 }  // namespace
 
 struct Session::State {
   std::shared_ptr<const void> memory;  // what it has taken of the budget
-  Model model;
-  Plan plan;
+  Planned planned;                     // of a plan from the cache: what runs, as in PlannedModel
+  std::string line;                    // PlanLine()
+  PlanSummary summary;
   std::unique_ptr<Device> device;
   std::shared_ptr<const OrtRuntime> runtime;
   std::unique_ptr<Scheduler> scheduler;
   std::shared_ptr<tbb::task_arena> arena;
   std::vector<PortInfo> inputs, outputs;
   LoadTimes times;
-  bool observed = false;              // loaded with Settings::hazards
-  std::unique_ptr<Bucketed> buckets;  // if not null, it has all except inputs and outputs
+  bool observed = false;  // loaded with Settings::hazards
+  // The programs of several sizes, if there are buckets or free dimensions. If not null, it has all
+  // except inputs and outputs.
+  std::unique_ptr<Bucketed> sizes;
 
-  // `import` is kept and called again later if there are buckets.
-  static absl::StatusOr<Session> Load(const Settings& settings, const Bucketing::Import& import);
-  static absl::StatusOr<std::unique_ptr<State>> Make(
-      const Settings& settings, const Shared& shared,
-      const std::function<absl::StatusOr<Model>()>& import);
+  // A plan from the cache has no reasons: if they are asked for, the model is planned again.
+  std::function<absl::StatusOr<Planned>()> plan_again;  // null if `planned` is whole
+  mutable std::mutex replanning;
+  mutable std::optional<absl::StatusOr<Planned>> replanned;
+
+  static absl::StatusOr<Session> Load(const Shared& shared);
+  static Session Of(Bucketing buckets, const LoadTimes& begun, const Shared& shared);
+  // Of a model that has been imported, or that is in the cache (null: it is not).
+  static absl::StatusOr<std::unique_ptr<State>> Make(const Shared& shared,
+                                                     const ImportOptions& importing, Model model);
+  static absl::StatusOr<std::unique_ptr<State>> Find(const Shared& shared,
+                                                     const ImportOptions& importing);
+  absl::Status Compile(const Shared& shared, const MemoryNeed& need,
+                       std::vector<CpuModel> cpu_models);
+  absl::StatusOr<const Planned*> WholePlan() const;
   void SetPorts(const Graph& graph);
-  absl::StatusOr<std::map<std::string, OnnxValue>> Run(
-      const std::map<std::string, OnnxValue>& given, Trace* trace, HazardLog* hazards) const;
+  void DropWeights();
+  bool has_buckets() const { return sizes != nullptr && sizes->has_buckets(); }
+  // Of several sizes without buckets: the session whose plan is shown. Null before the first run.
+  std::shared_ptr<const Session> Shown() const {
+    return sizes == nullptr || has_buckets() ? nullptr : sizes->last();
+  }
+  absl::StatusOr<NamedValues> Run(const NamedValues& given, Trace* trace, HazardLog* hazards) const;
   absl::StatusOr<std::map<std::string, Tensor>> RunTensors(
       const std::map<std::string, Tensor>& given, Trace* trace, HazardLog* hazards = nullptr) const;
 };
@@ -96,111 +146,173 @@ void Session::State::SetPorts(const Graph& graph) {
   for (ValueId v : graph.outputs) outputs.push_back(PortOf(graph, v));
 }
 
-absl::StatusOr<std::unique_ptr<Session::State>> Session::State::Make(
-    const Settings& settings, const Shared& shared,
-    const std::function<absl::StatusOr<Model>()>& import) {
-  auto state = std::make_unique<State>();
-  state->arena = shared.arena;
-  Stopwatch watch;
-  ANEMONE_ASSIGN_OR_RETURN(state->model, import());
-  ANEMONE_RETURN_IF_ERROR(RequireBound(state->model));
-  state->times.load = watch.Lap();
-  ANEMONE_ASSIGN_OR_RETURN(state->plan, anemone::MakePlan(state->model, shared.planning));
-  state->times.plan = watch.Lap();
-  SoftwareOptions software;
-  software.observed = settings.hazards;
-  ANEMONE_ASSIGN_OR_RETURN(software.numerics, NumericsMode::Parse(settings.numerics));
-  if (shared.memory->is_limited()) {
-    const std::string& path = state->model.path;
-    ANEMONE_ASSIGN_OR_RETURN(state->memory,
-                             shared.memory->Take(path.empty() ? "the model" : path,
-                                                 NeedOf(state->model.graph, state->plan, software,
-                                                        settings.heed_limits)));
+// Frees the constants that only programs of the engine read, which have packed them.
+void Session::State::DropWeights() {
+  Graph& graph = planned.model.graph;
+  std::vector<bool> kept(graph.values.size());
+  const auto keep = [&](const std::vector<ValueId>& values) {
+    for (ValueId v : values) {
+      if (v != kNone) kept[v] = true;
+    }
+  };
+  keep(graph.outputs);
+  for (Segment& segment : planned.plan.segments) {
+    for (Unit& unit : segment.network.units) unit.weights.clear();
+    for (Constant& constant : segment.network.constants) constant.tensor = Tensor();
+    if (segment.placement == Placement::kEngine) continue;
+    for (NodeId id : segment.nodes) {
+      keep(graph.nodes[id].inputs);
+      keep(graph.nodes[id].captures);
+    }
   }
+  for (size_t v = 0; v < kept.size(); ++v) {
+    if (!kept[v]) graph.values[v].constant.reset();
+  }
+}
+
+absl::Status Session::State::Compile(const Shared& shared, const MemoryNeed& need,
+                                     std::vector<CpuModel> cpu_models) {
+  arena = shared.arena;
+  observed = shared.settings.hazards;
+  const std::string& path = planned.model.path;
+  ANEMONE_ASSIGN_OR_RETURN(memory, shared.memory->Take(path.empty() ? "the model" : path, need));
   // A model without CPU segments runs without ONNX Runtime.
-  if (state->plan.cpu_segments() > 0) {
-    ANEMONE_ASSIGN_OR_RETURN(state->runtime, shared.runtime->Get());
+  if (summary.cpu_segments > 0) {
+    ANEMONE_ASSIGN_OR_RETURN(runtime, shared.runtime->Get());
   }
-  state->device = MakeSoftwareDevice(software);
-  state->observed = settings.hazards;
-  if (settings.device_limits) state->device = MakeLimitedDevice(std::move(state->device));
+  device = MakeSoftwareDevice(shared.software);
+  if (shared.settings.device_limits) device = MakeLimitedDevice(std::move(device));
   absl::Status compiled;
-  state->arena->execute([&] {
-    auto scheduler = Scheduler::Make(state->model.graph, state->plan, *state->device,
-                                     state->runtime, settings.heed_limits);
-    compiled = scheduler.status();
-    if (scheduler.ok()) state->scheduler = *std::move(scheduler);
+  arena->execute([&] {
+    auto made = Scheduler::Make(planned.model.graph, planned.plan, *device, runtime,
+                                shared.settings.heed_limits, std::move(cpu_models));
+    compiled = made.status();
+    if (made.ok()) scheduler = *std::move(made);
   });
-  ANEMONE_RETURN_IF_ERROR(compiled);
+  return compiled;
+}
+
+absl::StatusOr<std::unique_ptr<Session::State>> Session::State::Make(const Shared& shared,
+                                                                     const ImportOptions& importing,
+                                                                     Model model) {
+  auto state = std::make_unique<State>();
+  Planned& planned = state->planned;
+  planned.model = std::move(model);
+  Stopwatch watch;
+  ANEMONE_ASSIGN_OR_RETURN(planned.plan, MakePlan(planned.model, shared.planning));
+  state->times.plan = watch.Lap();
+  state->summary = SummaryOf(planned.plan);
+  state->line = anemone::PlanLine(planned.model, planned.plan);
+  MemoryNeed need;
+  if (shared.memory->is_limited()) {
+    need = NeedOf(planned.model.graph, planned.plan, shared.software, shared.settings.heed_limits);
+  }
+  ANEMONE_RETURN_IF_ERROR(state->Compile(shared, need, {}));
+  if (shared.cache != nullptr) {
+    shared.cache->Store(importing, planned.model.graph, planned.plan,
+                        {.line = state->line, .summary = state->summary, .need = need});
+  }
+  if (!shared.settings.hazards) state->DropWeights();
   state->times.compile = watch.Lap();
-  state->SetPorts(state->model.graph);
+  state->SetPorts(planned.model.graph);
   return state;
 }
 
-absl::StatusOr<Session> Session::State::Load(const Settings& settings,
-                                             const Bucketing::Import& import) {
-  ANEMONE_ASSIGN_OR_RETURN(const Shared shared, Share(settings));
-  const ImportOptions importing = ImportingOptions(settings, shared.runtime);
-  if (settings.buckets.empty()) {
-    ANEMONE_ASSIGN_OR_RETURN(auto state, Make(settings, shared, [&] { return import(importing); }));
-    return Session(std::move(state));
-  }
-  ANEMONE_ASSIGN_OR_RETURN(Bucketing buckets, Bucketing::Make(settings.buckets, importing, import));
+absl::StatusOr<std::unique_ptr<Session::State>> Session::State::Find(
+    const Shared& shared, const ImportOptions& importing) {
+  Stopwatch watch;
+  if (shared.cache == nullptr) return nullptr;
+  std::optional<PlannedModel> found = shared.cache->Find(importing);
+  if (!found) return nullptr;
   auto state = std::make_unique<State>();
-  state->observed = settings.hazards;
+  state->planned = {.model = {.graph = std::move(found->graph)}, .plan = std::move(found->plan)};
+  state->line = std::move(found->facts.line);
+  state->summary = std::move(found->facts.summary);
+  state->plan_again = [shared, importing]() -> absl::StatusOr<Planned> {
+    ANEMONE_ASSIGN_OR_RETURN(Model model, shared.import(importing));
+    ANEMONE_ASSIGN_OR_RETURN(Plan plan, MakePlan(model, shared.planning));
+    return Planned{std::move(model), std::move(plan)};
+  };
+  state->times.load = watch.Lap();
+  ANEMONE_RETURN_IF_ERROR(state->Compile(shared, found->facts.need, std::move(found->cpu_models)));
+  state->DropWeights();
+  state->times.compile = watch.Lap();
+  state->SetPorts(state->planned.model.graph);
+  return state;
+}
+
+absl::StatusOr<const Planned*> Session::State::WholePlan() const {
+  if (!plan_again) return &planned;
+  return Guarded("plan the model", [&]() -> absl::StatusOr<const Planned*> {
+    const std::lock_guard<std::mutex> lock(replanning);
+    if (!replanned) replanned = plan_again();
+    ANEMONE_RETURN_IF_ERROR(replanned->status());
+    return &**replanned;
+  });
+}
+
+Session Session::State::Of(Bucketing buckets, const LoadTimes& begun, const Shared& shared) {
+  auto state = std::make_unique<State>();
+  state->observed = shared.settings.hazards;
   state->SetPorts(buckets.free().graph);
-  const auto load =
-      [settings,
-       shared](const std::function<absl::StatusOr<Model>()>& at_sizes) -> absl::StatusOr<Session> {
-    ANEMONE_ASSIGN_OR_RETURN(auto made, Make(settings, shared, at_sizes));
+  const auto load = [shared](const ImportOptions& importing) -> absl::StatusOr<Session> {
+    ANEMONE_ASSIGN_OR_RETURN(auto found, Find(shared, importing));
+    if (found != nullptr) return Session(std::move(found));
+    Stopwatch watch;
+    ANEMONE_ASSIGN_OR_RETURN(Model model, shared.import(importing));
+    const double took = watch.Lap();
+    ANEMONE_ASSIGN_OR_RETURN(auto made, Make(shared, importing, std::move(model)));
+    made->times.load = took;
     return Session(std::move(made));
   };
-  state->buckets = std::make_unique<Bucketed>(std::move(buckets), shared.planning, load);
+  const Bucketed::Options options = {.planning = shared.planning,
+                                     .most_exact = static_cast<size_t>(shared.settings.max_plans),
+                                     .memory_is_limited = shared.memory->is_limited(),
+                                     .begun = begun};
+  state->sizes = std::make_unique<Bucketed>(std::move(buckets), options, load);
   return Session(std::move(state));
 }
 
-absl::StatusOr<std::map<std::string, OnnxValue>> Session::State::Run(
-    const std::map<std::string, OnnxValue>& given, Trace* trace, HazardLog* hazards) const {
-  std::vector<OnnxValue> values;
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    auto found = given.find(inputs[i].name);
-    if (found != given.end()) {
-      ANEMONE_RETURN_IF_ERROR(
-          CheckInput(model.graph, model.graph.inputs[i], inputs[i], found->second));
-      values.push_back(found->second);
-    } else if (inputs[i].has_default) {
-      values.emplace_back(model.graph.defaults.at(model.graph.inputs[i]));
-    } else {
-      return absl::InvalidArgumentError(
-          absl::StrCat("input '", inputs[i].name, "': missing; give an array for it"));
-    }
+absl::StatusOr<Session> Session::State::Load(const Shared& shared) {
+  const Settings& settings = shared.settings;
+  const ImportOptions importing = ImportingOptions(settings, shared.runtime);
+  Stopwatch watch;
+  if (!settings.buckets.empty()) {
+    ANEMONE_ASSIGN_OR_RETURN(Bucketing buckets,
+                             Bucketing::Make(settings.buckets, importing, shared.import));
+    return Of(std::move(buckets), {}, shared);
   }
-  for (const auto& entry : given) {
-    const std::string& name = entry.first;
-    bool known = std::any_of(inputs.begin(), inputs.end(),
-                             [&](const PortInfo& port) { return port.name == name; });
-    if (known) continue;
-    std::string names = absl::StrJoin(inputs, ", ", [](std::string* out, const PortInfo& port) {
-      absl::StrAppend(out, port.name);
-    });
-    return absl::InvalidArgumentError(
-        absl::StrCat("input '", name, "': the model has no such input; it has: ", names));
+  ANEMONE_ASSIGN_OR_RETURN(auto found, Find(shared, importing));
+  if (found != nullptr) return Session(std::move(found));
+  ANEMONE_ASSIGN_OR_RETURN(Model model, shared.import(importing));
+  const LoadTimes begun = {.load = watch.Lap()};
+  if (!UnboundDims(model).empty()) {
+    return Of(Bucketing::OfArrays(std::move(model), importing, shared.import), begun, shared);
   }
+  ANEMONE_ASSIGN_OR_RETURN(auto state, Make(shared, importing, std::move(model)));
+  state->times.load = begun.load;
+  return Session(std::move(state));
+}
+
+absl::StatusOr<NamedValues> Session::State::Run(const NamedValues& given, Trace* trace,
+                                                HazardLog* hazards) const {
+  if (sizes != nullptr) {
+    ANEMONE_ASSIGN_OR_RETURN(const Bucketed::Job job, sizes->Prepare(given));
+    ANEMONE_ASSIGN_OR_RETURN(auto made, job.program->state_->Run(job.inputs, trace, hazards));
+    return Bucketed::Crop(job, std::move(made));
+  }
+  ANEMONE_ASSIGN_OR_RETURN(const std::vector<OnnxValue> values,
+                           InputsInOrder(planned.model.graph, inputs, given));
   absl::StatusOr<std::vector<OnnxValue>> results;
   arena->execute([&] { results = scheduler->Run(values, trace, hazards); });
   ANEMONE_RETURN_IF_ERROR(results.status());
-  std::map<std::string, OnnxValue> named;
+  NamedValues named;
   for (size_t i = 0; i < outputs.size(); ++i) named[outputs[i].name] = std::move((*results)[i]);
   return named;
 }
 
 absl::StatusOr<std::map<std::string, Tensor>> Session::State::RunTensors(
     const std::map<std::string, Tensor>& given, Trace* trace, HazardLog* hazards) const {
-  if (buckets != nullptr) {
-    ANEMONE_ASSIGN_OR_RETURN(const Bucketed::Job job, buckets->Prepare(given));
-    ANEMONE_ASSIGN_OR_RETURN(auto made, job.program->state_->RunTensors(job.inputs, trace));
-    return Bucketed::Crop(job, std::move(made));
-  }
   for (const PortInfo& port : outputs) {  // before the work is done
     if (port.kind == PortKind::kTensor || port.kind == PortKind::kOther) continue;
     return absl::FailedPreconditionError(
@@ -219,18 +331,23 @@ Session& Session::operator=(Session&&) noexcept = default;
 Session::~Session() = default;
 
 absl::StatusOr<Session> Session::Load(const std::string& path, const Settings& settings) {
-  return Guarded("load the model", [&] {
-    return State::Load(
-        settings, [path](const ImportOptions& importing) { return ImportFile(path, importing); });
+  return Guarded("load the model", [&]() -> absl::StatusOr<Session> {
+    const auto import = [path](const ImportOptions& importing) {
+      return ImportFile(path, importing);
+    };
+    ANEMONE_ASSIGN_OR_RETURN(const Shared shared, Share(settings, import, path, nullptr));
+    return State::Load(shared);
   });
 }
 
 absl::StatusOr<Session> Session::LoadBytes(absl::string_view model, const Settings& settings) {
-  return Guarded("load the model", [&] {
+  return Guarded("load the model", [&]() -> absl::StatusOr<Session> {
     const auto bytes = std::make_shared<const std::string>(model);
-    return State::Load(settings, [bytes](const ImportOptions& importing) {
+    const auto import = [bytes](const ImportOptions& importing) {
       return ImportShared(bytes, "", importing);
-    });
+    };
+    ANEMONE_ASSIGN_OR_RETURN(const Shared shared, Share(settings, import, "", bytes));
+    return State::Load(shared);
   });
 }
 
@@ -244,21 +361,7 @@ absl::StatusOr<std::map<std::string, Tensor>> Session::Run(
 
 absl::StatusOr<std::map<std::string, OnnxValue>> Session::RunValues(
     const std::map<std::string, OnnxValue>& inputs) const {
-  if (state_->buckets == nullptr) {
-    return Guarded("run the model", [&] { return state_->Run(inputs, nullptr, nullptr); });
-  }
-  std::map<std::string, Tensor> tensors;
-  for (const auto& [name, value] : inputs) {
-    if (value.kind != OnnxValue::Kind::kTensor) {
-      return absl::FailedPreconditionError(
-          absl::StrCat("input '", name,
-                       "': is not a tensor and cannot be padded; load the model "
-                       "without buckets"));
-    }
-    tensors[name] = value.tensor;
-  }
-  ANEMONE_ASSIGN_OR_RETURN(auto outputs, Run(tensors));
-  return std::map<std::string, OnnxValue>(outputs.begin(), outputs.end());
+  return Guarded("run the model", [&] { return state_->Run(inputs, nullptr, nullptr); });
 }
 
 absl::StatusOr<std::map<std::string, Tensor>> Session::RunTraced(
@@ -277,72 +380,75 @@ absl::StatusOr<std::vector<Hazard>> Session::FindHazards(
         "hazards: this session was not loaded for them; load it with Settings::hazards");
   }
   return Guarded("run the model", [&]() -> absl::StatusOr<std::vector<Hazard>> {
-    if (state_->buckets != nullptr) {
-      ANEMONE_ASSIGN_OR_RETURN(const Bucketed::Job job, state_->buckets->Prepare(inputs));
-      return job.program->FindHazards(job.inputs);
+    if (state_->sizes != nullptr) {
+      ANEMONE_ASSIGN_OR_RETURN(const Bucketed::Job job,
+                               state_->sizes->Prepare({inputs.begin(), inputs.end()}));
+      std::map<std::string, Tensor> padded;
+      for (const auto& [name, value] : job.inputs) padded[name] = value.tensor;
+      return job.program->FindHazards(padded);
     }
-    HazardLog log(state_->model, state_->plan);
+    HazardLog log(state_->planned.model, state_->planned.plan);
     ANEMONE_RETURN_IF_ERROR(state_->RunTensors(inputs, nullptr, &log).status());
     return log.Take();
   });
 }
 
 absl::StatusOr<BucketUse> Session::UseOf(const std::map<std::string, Tensor>& inputs) const {
-  if (state_->buckets == nullptr) {
+  if (!state_->has_buckets()) {
     return absl::FailedPreconditionError(
         "buckets: this session was loaded without any; load it with Settings::buckets (in Python "
         "buckets=)");
   }
   return Guarded("choose a bucket", [&]() -> absl::StatusOr<BucketUse> {
-    ANEMONE_ASSIGN_OR_RETURN(Bucketed::Job job, state_->buckets->Prepare(inputs));
+    ANEMONE_ASSIGN_OR_RETURN(Bucketed::Job job,
+                             state_->sizes->Prepare({inputs.begin(), inputs.end()}));
     return std::move(job.use);
   });
 }
 
 std::string Session::PlanLine() const {
-  if (state_->buckets != nullptr) {
-    const auto plans = state_->buckets->Plans();
+  if (const auto shown = state_->Shown()) return shown->PlanLine();
+  if (state_->sizes != nullptr) {
+    const auto plans = state_->sizes->Plans();
     return plans.ok() ? (*plans)->Lines() : std::string(plans.status().message());
   }
-  return anemone::PlanLine(state_->model, state_->plan);
+  return state_->line;
 }
 
 std::string Session::PlanText(bool every_node, int width) const {
   const PlanTextOptions options = {.every_node = every_node, .width = width};
-  if (state_->buckets != nullptr) {
-    const auto plans = state_->buckets->Plans();
+  if (const auto shown = state_->Shown()) return shown->PlanText(every_node, width);
+  if (state_->sizes != nullptr) {
+    const auto plans = state_->sizes->Plans();
     return plans.ok() ? (*plans)->Text(options) : std::string(plans.status().message());
   }
-  return anemone::PlanText(state_->model, state_->plan, options);
+  const auto planned = state_->WholePlan();
+  if (!planned.ok()) return std::string(planned.status().message());
+  return anemone::PlanText((*planned)->model, (*planned)->plan, options);
 }
 
 std::string Session::PlanJson() const {
-  if (state_->buckets != nullptr) {
-    const auto plans = state_->buckets->Plans();
-    return plans.ok() ? JsonText((*plans)->TargetsJson()) : "null";
+  if (const auto shown = state_->Shown()) return shown->PlanJson();
+  if (state_->sizes != nullptr) {
+    const auto plans = state_->sizes->Plans();
+    if (!plans.ok()) return "null";
+    const Json targets = (*plans)->TargetsJson();
+    return JsonText(state_->has_buckets() ? targets : targets.front());
   }
-  return JsonText(anemone::PlanJson(state_->model, state_->plan));
+  const auto planned = state_->WholePlan();
+  return planned.ok() ? JsonText(anemone::PlanJson((*planned)->model, (*planned)->plan)) : "null";
 }
 
 PlanSummary Session::Summary() const {
-  if (state_->buckets != nullptr) return state_->buckets->summary();
-  const Plan& plan = state_->plan;
-  std::set<OriginId> warned;
-  for (const PlanWarning& warning : plan.warnings) {
-    if (warning.origin != kNone) warned.insert(warning.origin);
+  if (state_->sizes != nullptr) {
+    const auto last = state_->sizes->last();
+    return last == nullptr ? PlanSummary() : last->Summary();
   }
-  return {.target = std::string(plan.target->option_name()),
-          .engine_segments = plan.engine_segments(),
-          .cpu_segments = plan.cpu_segments(),
-          .macs = plan.macs(),
-          .engine_macs = plan.engine_macs(),
-          .engine_macs_share = plan.engine_macs_share(),
-          .warnings = static_cast<int>(plan.warnings.size()),
-          .warned_nodes = static_cast<int>(warned.size())};
+  return state_->summary;
 }
 
 LoadTimes Session::times() const {
-  return state_->buckets != nullptr ? state_->buckets->times() : state_->times;
+  return state_->sizes != nullptr ? state_->sizes->times() : state_->times;
 }
 
 }  // namespace anemone

@@ -21,6 +21,7 @@
 namespace anemone {
 namespace {
 
+constexpr int kMostPlans = 1 << 20;  // no session uses more sizes
 constexpr int64_t kLargestSize = std::numeric_limits<int32_t>::max();
 
 std::vector<std::string> TargetNames() {
@@ -97,6 +98,13 @@ absl::Status StoreThreads(Settings& settings, const std::string& value) {
   int64_t threads = 0;
   ANEMONE_RETURN_IF_ERROR(StoreInteger(value, 0, kMostThreads, threads));
   settings.threads = static_cast<int>(threads);
+  return absl::OkStatus();
+}
+
+absl::Status StoreMaxPlans(Settings& settings, const std::string& value) {
+  int64_t plans = 0;
+  ANEMONE_RETURN_IF_ERROR(StoreInteger(value, 1, kMostPlans, plans));
+  settings.max_plans = static_cast<int>(plans);
   return absl::OkStatus();
 }
 
@@ -182,6 +190,16 @@ const Setting kSettings[] = {
          "where that is proven to be right; elsewhere the model is compiled for the exact size: "
          "docs/dynamic_shapes.md.",
      .store = StoreBucket},
+    {.name = "max_plans",
+     .flag = "max-plans",
+     .value = "N",
+     .type = "int",
+     .entries = kPythonSession,
+     .fallback = "8",
+     .brief = "How many plans of exact sizes to keep: those used last.",
+     .help = "A session plans a model with free dimensions again for the sizes of each run's "
+             "arrays: docs/dynamic_shapes.md.",
+     .store = StoreMaxPlans},
     {.name = "route",
      .flag = "route",
      .value = "ROUTE",
@@ -263,6 +281,16 @@ const Setting kSettings[] = {
      .brief = "Work around the device's run-time limits: pad surfaces and bind ports by name.",
      .help = "With --device-limits, only limits without a workaround still fail.",
      .store = StoreSwitch<&Settings::heed_limits>},
+    {.name = "cache",
+     .flag = "no-cache",
+     .value = nullptr,
+     .type = "bool",
+     .entries = kRun | kBench | kPythonSession,
+     .fallback = "true",
+     .brief = "Do not use the cache of planned models.",
+     .help = "It is in the user's cache folder: docs/cache.md.",
+     .brief_of_value = "Keep planned models in a cache, and load them from there.",
+     .store = StoreSwitch<&Settings::cache>},
     {.name = "threads",
      .flag = "threads",
      .value = "N",
@@ -381,6 +409,10 @@ absl::Status CheckRunSettings(const Settings& settings) {
   if (settings.threads < 0 || settings.threads > kMostThreads) {
     return absl::InvalidArgumentError(absl::StrCat("threads ", settings.threads, ": want 1 to ",
                                                    kMostThreads, ", or 0 for all cores"));
+  }
+  if (settings.max_plans < 1 || settings.max_plans > kMostPlans) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("max_plans ", settings.max_plans, ": want 1 to ", kMostPlans));
   }
   if (settings.memory_limit < 0) {
     return absl::InvalidArgumentError(absl::StrCat("memory_limit ", settings.memory_limit,

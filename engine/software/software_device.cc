@@ -14,6 +14,7 @@
 #include "base/mapped_file.h"
 #include "base/status_macros.h"
 #include "engine/constant.h"
+#include "engine/constant_id.h"
 #include "engine/device.h"
 #include "engine/software/exact_plan.h"
 #include "engine/software/fusion.h"
@@ -21,6 +22,7 @@
 #include "engine/unit_kind.h"
 #include "math/core/half.h"
 #include "math/core/scratch.h"
+#include "math/core/shared_pack.h"
 #include "math/move/convert.h"
 
 namespace anemone {
@@ -56,7 +58,7 @@ class SoftwareProgram final : public Program {
   std::optional<math::Numerics> exact;
   std::vector<ExactStep> steps;  // by unit, in exact mode
   std::vector<Prepared> prepared;
-  std::vector<Buffer> constants;
+  std::vector<std::shared_ptr<const Buffer>> constants;
   std::vector<Chain> chains;  // of units, in the order they run
   Placement placement;
 
@@ -81,7 +83,7 @@ class SoftwareProgram final : public Program {
   Half* At(const Place& place, Half* arena, const Request* request) const {
     switch (place.in) {
       case Place::In::kConstant:
-        return constants[place.port].get();
+        return constants[place.port]->get();
       case Place::In::kInput:
         return reinterpret_cast<Half*>(const_cast<std::byte*>(request->inputs[place.port])) +
                place.offset;
@@ -143,11 +145,16 @@ RunMemory SoftwareProgram::MakeMemory() const {
   return memory;
 }
 
-absl::StatusOr<Buffer> ToHalves(const Constant& constant) {
-  int64_t count = constant.dims.elements();
-  Buffer halves = AllocateHalves(count);
-  if (halves == nullptr) return absl::ResourceExhaustedError("constant: out of memory");
-  ReadHalves(constant.tensor, 0, {halves.get(), static_cast<size_t>(count)});
+absl::StatusOr<std::shared_ptr<const Buffer>> ToHalves(const Constant& constant) {
+  const int64_t count = constant.dims.elements();
+  auto halves = math::SharedPack<Buffer>({.id = IdOf(constant.tensor), .layout = {count}}, [&] {
+    Buffer made = AllocateHalves(count);
+    if (made != nullptr) {
+      ReadHalves(constant.tensor, 0, {made.get(), static_cast<size_t>(count)});
+    }
+    return made;
+  });
+  if (*halves == nullptr) return absl::ResourceExhaustedError("constant: out of memory");
   return halves;
 }
 
@@ -213,7 +220,7 @@ class SoftwareDevice final : public Device {
         return absl::UnimplementedError(absl::StrCat(
             "a constant of ", DataTypeName(constant.tensor.type()), " can be checked but not run"));
       }
-      ANEMONE_ASSIGN_OR_RETURN(Buffer halves, ToHalves(constant));
+      ANEMONE_ASSIGN_OR_RETURN(auto halves, ToHalves(constant));
       GiveBack(constant.tensor);
       program->constants.push_back(std::move(halves));
     }

@@ -5,6 +5,7 @@
 //   auto y = s->Run({{"x", image}});               // y->at("probs"): 1x1000, float32
 //   std::cout << s->PlanText();                    // where each node ran, and why
 //
+// A model whose inputs have free dimensions is planned in the first run of each size.
 // Run() may be called from many threads; inputs are borrowed until it returns.
 // Check ok() first: `Session::Load(p)->Run(...)` aborts the process if Load() failed.
 #ifndef ANEMONE_SESSION_H_
@@ -38,7 +39,7 @@ struct PortInfo {
   std::string type_text;  // "float32", "optional(sequence(float32))", "map(int64, float32)"
 };
 
-// Milliseconds spent in Load().
+// Milliseconds spent in Load(), and in planning for the sizes of later runs.
 struct LoadTimes {
   double load = 0;  // read, checked, simplified
   double plan = 0;
@@ -65,10 +66,10 @@ struct BucketUse {
 class Session {
  public:
   // Errors: kNotFound (no file, no such target, no ONNX Runtime for a CPU segment),
-  // kInvalidArgument (the model breaks ONNX's rules, an input's dimension is not bound, an option's
-  // value is unknown), kDataLoss (damaged file), kResourceExhausted (also if the
-  // limit of compiles per process is reached), kUnavailable (the device needs a pause after a
-  // failed compile), kUnimplemented.
+  // kInvalidArgument (the model breaks ONNX's rules, an option's value is unknown), kDataLoss
+  // (damaged file), kResourceExhausted (also if the limit of compiles per process is reached),
+  // kUnavailable (the device needs a pause after a failed compile), kUnimplemented. If dimensions
+  // of the inputs are free, a run can have these errors too.
   static absl::StatusOr<Session> Load(const std::string& path, const Settings& settings = {});
   // The same from memory, which is borrowed until Load returns; external data is refused.
   static absl::StatusOr<Session> LoadBytes(absl::string_view model, const Settings& settings = {});
@@ -81,8 +82,8 @@ class Session {
   const std::vector<PortInfo>& outputs() const;
 
   // Takes every input by name, except inputs with a default, and returns every output by name.
-  // Types and shapes must be those of inputs(). Errors: kInvalidArgument naming the input,
-  // kFailedPrecondition if an output is not a tensor, or the error of a segment.
+  // Types and shapes must be those of inputs(); a size of -1 may be any. Errors: kInvalidArgument
+  // naming the input, kFailedPrecondition if an output is not a tensor, or the error of a segment.
   absl::StatusOr<std::map<std::string, Tensor>> Run(
       const std::map<std::string, Tensor>& inputs) const;
 
@@ -105,14 +106,17 @@ class Session {
   // kFailedPrecondition if the session has no buckets.
   absl::StatusOr<BucketUse> UseOf(const std::map<std::string, Tensor>& inputs) const;
 
+  // With free dimensions, the plan of the sizes used last, or before the first run what Check()
+  // finds out without sizes. With buckets, the plans of all of them.
+  //
   // "M1: 97.3 % of MACs on the engine, 1 segment, 2 nodes on the CPU": at most 80 columns, without
   // a line break. With buckets: a line for each.
   std::string PlanLine() const;
-  // With buckets: the plans of all of them. Lines have at most `width` columns.
+  // Lines have at most `width` columns.
   std::string PlanText(bool every_node = false, int width = 80) const;
   std::string PlanJson() const;  // one item of `targets` in check.json; with buckets, their list
-  PlanSummary Summary() const;   // with buckets: of the program used last
-  LoadTimes times() const;       // with buckets: of all programs made so far
+  PlanSummary Summary() const;   // with several sizes: of the program used last, zeros before it
+  LoadTimes times() const;       // with several sizes: of all programs made so far
 
  private:
   struct State;

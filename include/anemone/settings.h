@@ -33,6 +33,9 @@ struct Settings {
   // that is proven to be right; elsewhere the model is compiled for the exact size:
   // docs/dynamic_shapes.md.
   std::map<std::string, std::vector<int64_t>> buckets;
+  // A model with dimensions that are not bound and have no buckets is planned in each run whose
+  // arrays have new sizes. This is the number of such plans that are kept: those used last.
+  int max_plans = 8;
 
   std::string device = "auto";  // "software" everywhere; "apple" is for a later version
   // "fast", or "exact": every known rule of the target's arithmetic. "exact,RULE=OPTION[,...]" sets
@@ -45,7 +48,9 @@ struct Settings {
   // Works around those limits: pads surfaces to one size and binds ports by name.
   bool heed_limits = false;
   bool hazards = false;  // FindHazards() will be called; Run() may be slower and use more memory
-  int threads = 0;       // one budget for engine and CPU segments; 0: all cores
+  // Keep what was planned in the user's cache folder, and load it from there: docs/cache.md.
+  bool cache = true;
+  int threads = 0;  // one budget for engine and CPU segments; 0: all cores
   // In bytes; 0: none. A program that needs more by an estimate (weights, values between nodes, and
   // surfaces, for one run at a time) is refused before it is compiled.
   int64_t memory_limit = 0;

@@ -7,6 +7,7 @@
 
 #include "anemone/compressed.h"
 #include "engine/constant.h"
+#include "engine/constant_id.h"
 #include "kernels/shared/exact_terms.h"
 #include "kernels/shared/postscale.h"
 #include "math/conv/conv.h"
@@ -41,13 +42,14 @@ math::ConvTransposeShape TransposedShape(const ConvParams& p, const Dims& in) {
 
 // The packed form of the kernel, which is read only once.
 Prepared Packed(const ConvParams& p, const Dims& in, math::HalfReader kernel,
-                absl::Span<const float> bias, const math::CodedWeights* coded = nullptr) {
+                absl::Span<const float> bias, const math::CodedWeights* coded = nullptr,
+                math::ConstantId id = {}) {
   if (!p.transposed()) {
     return std::make_shared<math::PackedConv>(
-        math::PackConv(ShapeFor<math::ConvShape>(p, in), kernel, bias, coded));
+        math::PackConv(ShapeFor<math::ConvShape>(p, in), kernel, bias, coded, id));
   }
   return std::make_shared<math::PackedConvTranspose>(
-      math::PackConvTranspose(TransposedShape(p, in), kernel, bias));
+      math::PackConvTranspose(TransposedShape(p, in), kernel, bias, id));
 }
 
 // The kernel as (out, in / groups, h, w), or (in, out / groups, h, w) of a deconvolution.
@@ -125,17 +127,23 @@ absl::StatusOr<Prepared> PrepareConv(const ConvParams& p, Bottoms in,
   if (p.in_major && weight.compressed() != nullptr) {
     turned = weight.compressed()->Transposed(x.c(), p.out_channels);
   }
-  if (turned != nullptr) {
+  const math::ConstantId id = IdOf(weights[0]);
+  const bool is_turned = turned != nullptr;
+  if (is_turned) {
     weight = Tensor::Of({p.out_channels, x.c()}, std::move(turned));
   } else if (p.in_major) {
-    const std::vector<math::Half> kernel = KernelOf(p, x, weight);
+    std::vector<math::Half> kernel;
+    const auto read = [&](int64_t first, absl::Span<math::Half> to) {
+      if (kernel.empty()) kernel = KernelOf(p, x, weight);  // not read if it is packed already
+      std::copy_n(kernel.data() + first, to.size(), to.data());
+    };
     return std::make_shared<math::PackedConv>(
-        math::PackConv(ShapeFor<math::ConvShape>(p, x), absl::MakeConstSpan(kernel), bias));
+        math::PackConv(ShapeFor<math::ConvShape>(p, x), read, bias, nullptr, id.Derived({x.c()})));
   }
   const math::CodedWeights coded = CodedFormOf(weight);
   return Packed(
       p, x, [&](int64_t first, absl::Span<math::Half> to) { ReadHalves(weight, first, to); }, bias,
-      &coded);
+      &coded, is_turned ? id.Derived({x.c()}) : id);
 }
 
 void ComputeConv(const ConvParams& p, const void* prepared, absl::Span<const ConstView> in,

@@ -166,9 +166,12 @@ absl::StatusOr<Form> ReadForm(const Node& node, LowerContext& c) {
 Tensor PartOf(const Tensor& tensor, int64_t first, std::vector<int64_t> dims) {
   if (tensor.is_fill()) return Tensor::Fill(tensor.type(), std::move(dims), tensor.bytes());
   const int64_t bytes = ByteSize(tensor.type(), dims), each = BitsOf(tensor.type()) / 8;
-  auto owner = std::make_shared<const Tensor>(tensor);
-  return Tensor::View(tensor.type(), std::move(dims), owner->bytes().subspan(first * each, bytes),
-                      owner);
+  // The steps share one owner, so that the weights are packed once (engine/constant_id.h). The
+  // bytes of a compressed tensor belong to the tensor itself.
+  std::shared_ptr<const void> owner = tensor.owner();
+  if (tensor.compressed() != nullptr) owner = std::make_shared<const Tensor>(tensor);
+  return Tensor::View(tensor.type(), std::move(dims), tensor.bytes().subspan(first * each, bytes),
+                      std::move(owner));
 }
 
 // The constants of one direction.

@@ -19,6 +19,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "engine/constant.h"
+#include "engine/constant_id.h"
 #include "engine/formats/mil_emitter.h"
 #include "kernels/activation/neuron.h"
 #include "kernels/attributes.h"
@@ -105,7 +106,8 @@ absl::StatusOr<Prepared> Prepare(const LinearParams& p, Bottoms, absl::Span<cons
   const math::CodedWeights coded = CodedFormOf(weights[0]);
   packed->matrix = math::PackMatrix(
       p.k, p.n, p.order,
-      [&](int64_t first, absl::Span<math::Half> to) { ReadHalves(weights[0], first, to); }, &coded);
+      [&](int64_t first, absl::Span<math::Half> to) { ReadHalves(weights[0], first, to); }, &coded,
+      IdOf(weights[0]));
   if (weights.size() > 1) packed->bias = RoundedFloats(weights[1]);
   return packed;
 }

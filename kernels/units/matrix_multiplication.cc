@@ -22,6 +22,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "engine/constant.h"
+#include "engine/constant_id.h"
 #include "engine/formats/mil_emitter.h"
 #include "engine/warning.h"
 #include "kernels/attributes.h"
@@ -114,8 +115,8 @@ absl::StatusOr<Prepared> Prepare(const MatMulParams& p, Bottoms, absl::Span<cons
   const math::CodedWeights coded = CodedFormOf(weights[0]);
   return std::make_shared<math::PackedMatrix>(math::PackMatrix(
       p.b->k, p.b->n, p.b->order,
-      [&](int64_t first, absl::Span<math::Half> to) { ReadHalves(weights[0], first, to); },
-      &coded));
+      [&](int64_t first, absl::Span<math::Half> to) { ReadHalves(weights[0], first, to); }, &coded,
+      IdOf(weights[0])));
 }
 
 math::MatrixLayout LayoutOf(const Dims& d) {

@@ -46,10 +46,11 @@ PackedConv::~PackedConv() = default;
 PackedConv::PackedConv(std::unique_ptr<const State> state) : state_(std::move(state)) {}
 
 int64_t PackedConv::bytes() const {
-  const size_t floats = state_->taps.size() + state_->bias.size();
-  const int64_t halves = state_->winograd.size();
-  return state_->panels.bytes() + halves * static_cast<int64_t>(sizeof(Half)) +
-         static_cast<int64_t>(floats * sizeof(float)) + state_->matrix.bytes();
+  const ConvWeights& weights = *state_->weights;
+  const size_t floats = weights.taps.size() + state_->bias.size();
+  const int64_t halves = weights.winograd.size();
+  return weights.panels.bytes() + halves * static_cast<int64_t>(sizeof(Half)) +
+         static_cast<int64_t>(floats * sizeof(float)) + weights.matrix.bytes();
 }
 
 Stage PlanStage(const ConvGeometry& g, int64_t position, int64_t count) {
@@ -118,48 +119,60 @@ std::vector<float> ReadFloats(int64_t count, HalfReader weights) {
   return floats;
 }
 
-}  // namespace
-
-PackedConv PackGeometry(const ConvGeometry& geometry, HalfReader weights,
-                        absl::Span<const float> bias, const CodedWeights* coded) {
+ConvWeights PackWeights(ConvKind kind, const ConvGeometry& geometry, HalfReader weights,
+                        const CodedWeights* coded, ConstantId id) {
   const int64_t channels = geometry.groups * geometry.group_out;
-  assert(bias.empty() || static_cast<int64_t>(bias.size()) == channels);
-  auto state = std::make_unique<PackedConv::State>();
-  state->geometry = geometry;
-  state->kind = ChooseKind(geometry, coded != nullptr && coded->form != WeightForm::kDense);
-  state->bias.assign(bias.begin(), bias.end());
-  state->bias.resize(channels, 0.0f);
-  // -0 becomes +0, so that no sum is -0 after the bias is added; sums of winograd.cc may be -0.
-  for (float& value : state->bias) value += 0.0f;
-  if (state->kind == ConvKind::kWinograd) {
-    state->winograd = PackWinograd(geometry, weights);
-    if (state->winograd.size() == 0) state->kind = ConvKind::kPanels;
+  ConvWeights packed{.kind = kind};
+  if (kind == ConvKind::kWinograd) {
+    packed.winograd = PackWinograd(geometry, weights);
+    if (packed.winograd.size() == 0) packed.kind = ConvKind::kPanels;
   }
-  switch (state->kind) {
+  switch (packed.kind) {
     case ConvKind::kPanels:
-      state->panels = PackPanels(geometry, weights, coded);
+      packed.panels = PackPanels(geometry, weights, coded);
       break;
     case ConvKind::kStrassen:
-      state->panels = PackPanels(geometry, weights, coded);
-      state->even_rows = EvenRows(geometry, state->panels);
+      packed.panels = PackPanels(geometry, weights, coded);
+      packed.even_rows = EvenRows(geometry, packed.panels);
       break;
     case ConvKind::kDepthwise:
-      state->taps = ReadFloats(channels * geometry.taps(), weights);
-      state->finite_taps = std::all_of(state->taps.begin(), state->taps.end(),
+      packed.taps = ReadFloats(channels * geometry.taps(), weights);
+      packed.finite_taps = std::all_of(packed.taps.begin(), packed.taps.end(),
                                        [](float tap) { return std::isfinite(tap); });
       break;
     case ConvKind::kWinograd:
       break;
     case ConvKind::kMatrix:
-      state->matrix =
-          PackMatrix(geometry.depth(), channels, MatrixOrder::kColumnMajor, weights, coded);
+      packed.matrix =
+          PackMatrix(geometry.depth(), channels, MatrixOrder::kColumnMajor, weights, coded, id);
       break;
   }
+  return packed;
+}
+
+}  // namespace
+
+PackedConv PackGeometry(const ConvGeometry& geometry, HalfReader weights,
+                        absl::Span<const float> bias, const CodedWeights* coded, ConstantId id) {
+  const int64_t channels = geometry.groups * geometry.group_out;
+  assert(bias.empty() || static_cast<int64_t>(bias.size()) == channels);
+  auto state = std::make_unique<PackedConv::State>();
+  state->geometry = geometry;
+  state->bias.assign(bias.begin(), bias.end());
+  state->bias.resize(channels, 0.0f);
+  // -0 becomes +0, so that no sum is -0 after the bias is added; sums of winograd.cc may be -0.
+  for (float& value : state->bias) value += 0.0f;
+  const ConvKind kind = ChooseKind(geometry, coded != nullptr && coded->form != WeightForm::kDense);
+  const PackKey key = {id,
+                       {static_cast<int64_t>(kind), geometry.groups, geometry.group_in,
+                        geometry.group_out, geometry.taps()}};
+  state->weights =
+      SharedPack<ConvWeights>(key, [&] { return PackWeights(kind, geometry, weights, coded, id); });
   return PackedConv(std::move(state));
 }
 
 PackedConv PackConv(const ConvShape& shape, HalfReader weights, absl::Span<const float> bias,
-                    const CodedWeights* coded) {
+                    const CodedWeights* coded, ConstantId id) {
   ConvGeometry g;
   const Window& w = shape.window;
   g.batch = shape.batch;
@@ -183,7 +196,7 @@ PackedConv PackConv(const ConvShape& shape, HalfReader weights, absl::Span<const
   }
   g.y_plane = g.positions();
   g.y_row = g.out_w;
-  return PackGeometry(g, weights, bias, coded);
+  return PackGeometry(g, weights, bias, coded, id);
 }
 
 PackedConv PackConv(const ConvShape& shape, absl::Span<const Half> weights,
@@ -303,7 +316,7 @@ void RunPanels(const PackedConv::State& state, const Half* x, Half* y, const Epi
       const int64_t group = copy % g.groups;
       ConvBlock block;
       block.geometry = &g;
-      block.weights = &state.panels;
+      block.weights = &state.weights->panels;
       block.first_panel = group * panels;
       block.bias = state.bias.data() + group * g.group_out;
       block.x = x + copy * g.group_in * g.in_h * g.in_w;
@@ -361,7 +374,8 @@ void RunThin(const PackedConv::State& state, const Half* x, Half* y, const Epilo
     c_layout = RowMajor(g.group_out, 1);
   }
   // RunAlone(), because the unfolded rows are in this thread's scratch.
-  RunAlone([&] { Gemm(shape, a, a_layout, state.matrix, state.bias, c, c_layout, epilogue); });
+  RunAlone(
+      [&] { Gemm(shape, a, a_layout, state.weights->matrix, state.bias, c, c_layout, epilogue); });
 }
 
 void RunChannelBlocks(const PackedConv::State& state, const Half* x, Half* y,
@@ -380,7 +394,7 @@ void RunChannelBlocks(const PackedConv::State& state, const Half* x, Half* y,
       const Part channels(g.group_out, kMostLanes, task % blocks, blocks);
       ConvBlock block;
       block.geometry = &g;
-      block.weights = &PanelsOf(state.matrix);
+      block.weights = &PanelsOf(state.weights->matrix);
       block.first_panel = 0;
       block.bias = state.bias.data();
       block.x = x + image * g.group_in * g.in_h * g.in_w;
@@ -411,7 +425,7 @@ void Conv(const PackedConv& conv, absl::Span<const Half> x, absl::Span<Half> y,
   assert(static_cast<int64_t>(x.size()) == g.batch * g.groups * g.group_in * g.in_h * g.in_w);
   assert(static_cast<int64_t>(y.size()) == g.batch * g.groups * g.group_out * g.y_plane);
   if (y.empty()) return;  // the kernel does not fit into the input
-  switch (state.kind) {
+  switch (state.weights->kind) {
     case ConvKind::kPanels:
       return RunPanels(state, x.data(), y.data(), epilogue);
     case ConvKind::kDepthwise:

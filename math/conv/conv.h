@@ -32,6 +32,7 @@
 #include "math/conv/window.h"
 #include "math/core/epilogue.h"
 #include "math/core/half.h"
+#include "math/core/shared_pack.h"
 #include "math/move/convert.h"
 
 namespace anemone::math {
@@ -78,9 +79,9 @@ class PackedConv {
 };
 
 // `bias` is empty or has out_channels values. `coded` is the compressed form of the same weights,
-// or null. Compressed weights stay compressed (weight_panels.h).
+// or null. Compressed weights stay compressed (weight_panels.h). `id` is that of the weights.
 PackedConv PackConv(const ConvShape& shape, HalfReader weights, absl::Span<const float> bias,
-                    const CodedWeights* coded = nullptr);
+                    const CodedWeights* coded = nullptr, ConstantId id = {});
 PackedConv PackConv(const ConvShape& shape, absl::Span<const Half> weights,
                     absl::Span<const float> bias);
 // Rounds the weights to Half first, because the engine stores them as fp16.

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "math/conv/conv.h"
@@ -54,8 +55,8 @@ enum class ConvKind {
 
 inline constexpr int64_t kWinogradChannels = 32;  // output channels computed together
 
-struct PackedConv::State {
-  ConvGeometry geometry;
+// Convolutions of equal weights share this (math/core/shared_pack.h).
+struct ConvWeights {
   ConvKind kind = ConvKind::kPanels;
   WeightPanels panels;             // kPanels, kStrassen: [group][row / 4][depth][4]
   std::vector<uint8_t> even_rows;  // kStrassen: [group][pass][row / 16]
@@ -63,13 +64,19 @@ struct PackedConv::State {
   std::vector<float> taps;         // kDepthwise: [channel][tap]
   bool finite_taps = false;        // kDepthwise: all taps are finite
   PackedMatrix matrix;             // kMatrix
-  std::vector<float> bias;         // one per output channel
 };
 
-// `weights` has the shape (groups * group_out, group_in, kernel_h, kernel_w). For `coded`, see
-// PackConv().
+struct PackedConv::State {
+  ConvGeometry geometry;
+  std::shared_ptr<const ConvWeights> weights = std::make_shared<const ConvWeights>();
+  std::vector<float> bias;  // one per output channel
+};
+
+// `weights` has the shape (groups * group_out, group_in, kernel_h, kernel_w). For `coded` and `id`,
+// see PackConv().
 PackedConv PackGeometry(const ConvGeometry& geometry, HalfReader weights,
-                        absl::Span<const float> bias, const CodedWeights* coded = nullptr);
+                        absl::Span<const float> bias, const CodedWeights* coded = nullptr,
+                        ConstantId id = {});
 
 // The layout of a stage: the input rows and columns that a run of output positions reads, copied
 // once as float, with their padding. Columns are split by column modulo stride, so that each tap of

@@ -67,7 +67,7 @@ PhaseAxis CutPhase(int64_t kernel, int64_t stride, int64_t dilation, int64_t pad
 
 PackedConv PackPhase(const ConvTransposeShape& shape, const PhaseAxis& rows,
                      const PhaseAxis& columns, int64_t phase_h, int64_t phase_w,
-                     absl::Span<const Half> weights, absl::Span<const float> bias) {
+                     absl::Span<const Half> weights, absl::Span<const float> bias, ConstantId id) {
   const Window& w = shape.window;
   ConvGeometry g;
   g.batch = shape.batch;
@@ -99,7 +99,10 @@ PackedConv PackPhase(const ConvTransposeShape& shape, const PhaseAxis& rows,
                   kw];
     }
   };
-  return PackGeometry(g, read, bias);
+  std::vector<int64_t> how = {w.kernel_h, w.kernel_w, g.kernel_h};
+  how.insert(how.end(), rows.taps.begin(), rows.taps.end());
+  how.insert(how.end(), columns.taps.begin(), columns.taps.end());
+  return PackGeometry(g, read, bias, nullptr, id.Derived(how));
 }
 
 // Whether the outputs of each input are a block that no other input contributes to.
@@ -112,7 +115,7 @@ bool PhasesAreChannels(const ConvTransposeShape& shape) {
 }
 
 PackedConv PackPhases(const ConvTransposeShape& shape, absl::Span<const Half> weights,
-                      absl::Span<const float> bias) {
+                      absl::Span<const float> bias, ConstantId id) {
   const int64_t taps = shape.window.kernel_h * shape.window.kernel_w;
   const int64_t channels = shape.out_channels * taps;
   std::vector<Half> by_channel(weights.size());
@@ -123,12 +126,16 @@ PackedConv PackPhases(const ConvTransposeShape& shape, absl::Span<const Half> we
   }
   std::vector<float> biases;
   for (const float value : bias) biases.insert(biases.end(), taps, value);
-  return PackConv(ConvShape{.batch = shape.batch,
-                            .in_channels = shape.in_channels,
-                            .in_h = shape.in_h,
-                            .in_w = shape.in_w,
-                            .out_channels = channels},
-                  absl::MakeConstSpan(by_channel), biases);
+  return PackConv(
+      ConvShape{.batch = shape.batch,
+                .in_channels = shape.in_channels,
+                .in_h = shape.in_h,
+                .in_w = shape.in_w,
+                .out_channels = channels},
+      [&](int64_t first, absl::Span<Half> to) {
+        std::copy_n(by_channel.data() + first, to.size(), to.data());
+      },
+      biases, nullptr, id.Derived({taps}));
 }
 
 // Computes all phases as channels, then interleaves them to their places.
@@ -164,13 +171,13 @@ int64_t PackedConvTranspose::bytes() const {
 }
 
 PackedConvTranspose PackConvTranspose(const ConvTransposeShape& shape,
-                                      absl::Span<const Half> weights,
-                                      absl::Span<const float> bias) {
+                                      absl::Span<const Half> weights, absl::Span<const float> bias,
+                                      ConstantId id) {
   const Window& w = shape.window;
   PackedConvTranspose op{.shape = shape, .convs = {}};
   if (PhasesAreChannels(shape)) {
     op.phases_are_channels = true;
-    op.convs.push_back(PackPhases(shape, weights, bias));
+    op.convs.push_back(PackPhases(shape, weights, bias, id));
     return op;
   }
   for (int64_t i = 0; i < std::min(w.stride_h, shape.out_h()); ++i) {
@@ -179,18 +186,18 @@ PackedConvTranspose PackConvTranspose(const ConvTransposeShape& shape,
     for (int64_t j = 0; j < std::min(w.stride_w, shape.out_w()); ++j) {
       const PhaseAxis columns =
           CutPhase(w.kernel_w, w.stride_w, w.dilation_w, w.pad_left, shape.out_w(), j);
-      op.convs.push_back(PackPhase(shape, rows, columns, i, j, weights, bias));
+      op.convs.push_back(PackPhase(shape, rows, columns, i, j, weights, bias, id));
     }
   }
   return op;
 }
 
 PackedConvTranspose PackConvTranspose(const ConvTransposeShape& shape, HalfReader weights,
-                                      absl::Span<const float> bias) {
+                                      absl::Span<const float> bias, ConstantId id) {
   std::vector<Half> halves(shape.in_channels * (shape.out_channels / shape.groups) *
                            shape.window.kernel_h * shape.window.kernel_w);
   weights(0, absl::MakeSpan(halves));
-  return PackConvTranspose(shape, halves, bias);
+  return PackConvTranspose(shape, halves, bias, id);
 }
 
 PackedConvTranspose PackConvTranspose(const ConvTransposeShape& shape,

@@ -58,11 +58,12 @@ struct PackedConvTranspose {
   int64_t bytes() const;
 };
 
-// `bias` is empty or has out_channels values.
+// `bias` is empty or has out_channels values. `id` is that of the weights.
 PackedConvTranspose PackConvTranspose(const ConvTransposeShape& shape, HalfReader weights,
-                                      absl::Span<const float> bias);
+                                      absl::Span<const float> bias, ConstantId id = {});
 PackedConvTranspose PackConvTranspose(const ConvTransposeShape& shape,
-                                      absl::Span<const Half> weights, absl::Span<const float> bias);
+                                      absl::Span<const Half> weights, absl::Span<const float> bias,
+                                      ConstantId id = {});
 PackedConvTranspose PackConvTranspose(const ConvTransposeShape& shape,
                                       absl::Span<const float> weights,
                                       absl::Span<const float> bias);

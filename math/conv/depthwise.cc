@@ -96,7 +96,7 @@ HWY_INLINE bool WithDirect(const PackedConv::State& state, const Run& run) {
     const ConvGeometry& g = state.geometry;
     const bool is_dense = g.dilation_h == 1 && g.dilation_w == 1 && g.dense_output();
     // An infinite or NaN tap gives a NaN with the zeros of the padding, which this code skips.
-    if (g.kernel_h != g.kernel_w || !is_dense || !state.finite_taps) return false;
+    if (g.kernel_h != g.kernel_w || !is_dense || !state.weights->finite_taps) return false;
     return WithOneOf<3, 5>(g.kernel_w, [&](auto taps) HWY_ATTR {
       return WithOneOf<1, 2>(g.stride_h, [&](auto rows) HWY_ATTR {
         return WithOneOf<1, 2>(g.stride_w, [&](auto columns) HWY_ATTR {
@@ -127,7 +127,7 @@ void ComputeDepthwise(const PackedConv::State& state, int64_t begin, int64_t end
         run(DepthwisePlane{&g,
                            {x, x + g.batch * g.groups * in_size},
                            x + plane * in_size,
-                           state.taps.data() + channel * g.taps(),
+                           state.weights->taps.data() + channel * g.taps(),
                            state.bias[channel],
                            y + (plane * g.group_out + o) * g.y_plane});
       }

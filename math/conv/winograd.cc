@@ -351,7 +351,8 @@ void RunWinograd(const PackedConv::State& state, const Half* x, Half* y, const E
       const Part rows(TileRows(g), 1, task / cut.channels / cut.columns % cut.rows, cut.rows);
       WinogradTask t;
       t.geometry = &g;
-      t.weights = state.winograd.data() + group * ChannelBlocks(g) * kWinogradChannels * g.depth();
+      t.weights =
+          state.weights->winograd.data() + group * ChannelBlocks(g) * kWinogradChannels * g.depth();
       t.bias = state.bias.data() + group * g.group_out;
       t.x = x + copy * g.group_in * g.in_h * g.in_w;
       t.y = y + copy * g.group_out * g.y_plane;

@@ -99,33 +99,42 @@ struct PackedMatrix::State {
   std::vector<uint8_t> even_columns;  // for dense panels that strassen_gemm.cc may use, else empty
 };
 
-PackedMatrix::PackedMatrix() : state_(std::make_unique<const State>()) {}
+PackedMatrix::PackedMatrix() : state_(std::make_shared<const State>()) {}
 PackedMatrix::PackedMatrix(PackedMatrix&&) noexcept = default;
 PackedMatrix& PackedMatrix::operator=(PackedMatrix&&) noexcept = default;
 PackedMatrix::~PackedMatrix() = default;
-PackedMatrix::PackedMatrix(std::unique_ptr<const State> state) : state_(std::move(state)) {}
+PackedMatrix::PackedMatrix(std::shared_ptr<const State> state) : state_(std::move(state)) {}
 
 const WeightPanels& PanelsOf(const PackedMatrix& matrix) { return matrix.state().panels; }
 
 int64_t PackedMatrix::bytes() const { return state_->panels.bytes(); }
 
-PackedMatrix PackMatrix(int64_t k, int64_t n, MatrixOrder order, HalfReader values,
-                        const CodedWeights* coded) {
-  auto state = std::make_unique<PackedMatrix::State>();
-  state->k = k;
-  state->n = n;
+namespace {
+
+PackedMatrix::State StateOf(int64_t k, int64_t n, MatrixOrder order, HalfReader values,
+                            const CodedWeights* coded) {
+  PackedMatrix::State state{.k = k, .n = n};
   const MatrixLayout layout = LayoutOf(order, k, n);
-  state->panels = PackWeightPanels({.width = kPanelColumns,
-                                    .lines = n,
-                                    .depth = k,
-                                    .line_step = layout.col,
-                                    .term_step = layout.row},
-                                   1, values, coded);
-  if (state->panels.form == WeightForm::kDense && k % 8 == 0 && k > 0) {
-    state->even_columns =
-        EvenLines(state->panels, 1, n, kPairColumns, StrassenTerms(k), kMostWeightSpread);
+  state.panels = PackWeightPanels({.width = kPanelColumns,
+                                   .lines = n,
+                                   .depth = k,
+                                   .line_step = layout.col,
+                                   .term_step = layout.row},
+                                  1, values, coded);
+  if (state.panels.form == WeightForm::kDense && k % 8 == 0 && k > 0) {
+    state.even_columns =
+        EvenLines(state.panels, 1, n, kPairColumns, StrassenTerms(k), kMostWeightSpread);
   }
-  return PackedMatrix(std::move(state));
+  return state;
+}
+
+}  // namespace
+
+PackedMatrix PackMatrix(int64_t k, int64_t n, MatrixOrder order, HalfReader values,
+                        const CodedWeights* coded, ConstantId id) {
+  const PackKey key = {id, {k, n, static_cast<int64_t>(order)}};
+  return PackedMatrix(
+      SharedPack<PackedMatrix::State>(key, [&] { return StateOf(k, n, order, values, coded); }));
 }
 
 PackedMatrix PackMatrix(int64_t k, int64_t n, MatrixOrder order, absl::Span<const Half> values) {

@@ -27,6 +27,7 @@
 #include "absl/types/span.h"
 #include "math/core/epilogue.h"
 #include "math/core/half.h"
+#include "math/core/shared_pack.h"
 #include "math/move/convert.h"
 
 namespace anemone::math {
@@ -68,7 +69,7 @@ inline MatrixLayout LayoutOf(MatrixOrder order, int64_t k, int64_t n) {
 struct CodedWeights;
 
 // A constant B in the order in which the kernel reads it, as Half or in the compressed form it was
-// given in.
+// given in. Matrices of equal constants share it (math/core/shared_pack.h).
 class PackedMatrix {
  public:
   PackedMatrix();
@@ -80,16 +81,16 @@ class PackedMatrix {
 
   struct State;
   const State& state() const { return *state_; }  // for gemm.cc
-  explicit PackedMatrix(std::unique_ptr<const State> state);
+  explicit PackedMatrix(std::shared_ptr<const State> state);
 
  private:
-  std::unique_ptr<const State> state_;
+  std::shared_ptr<const State> state_;
 };
 
 // Packs a K x N matrix. `coded` is the compressed form of the same values, or null
-// (weight_panels.h).
+// (weight_panels.h). `id` is that of the constant as it is stored.
 PackedMatrix PackMatrix(int64_t k, int64_t n, MatrixOrder order, HalfReader values,
-                        const CodedWeights* coded = nullptr);
+                        const CodedWeights* coded = nullptr, ConstantId id = {});
 PackedMatrix PackMatrix(int64_t k, int64_t n, MatrixOrder order, absl::Span<const Half> values);
 PackedMatrix PackMatrix(int64_t k, int64_t n, MatrixOrder order, absl::Span<const float> values);
 

@@ -227,8 +227,9 @@ void RunStrassen(const PackedConv::State& state, const Half* x, Half* y, const E
       const Part rows = cut.Rows(block), columns = cut.Columns(block);
       StrassenTask t;
       t.geometry = &g;
-      t.weights = state.panels.halves.data() + group * panels * kPanelRows * g.depth();
-      t.even_rows = state.even_rows.data() + group * (state.even_rows.size() / g.groups);
+      t.weights = state.weights->panels.halves.data() + group * panels * kPanelRows * g.depth();
+      const std::vector<uint8_t>& even_rows = state.weights->even_rows;
+      t.even_rows = even_rows.data() + group * (even_rows.size() / g.groups);
       t.bias = state.bias.data() + group * g.group_out;
       t.x = x + copy * g.group_in * g.in_h * g.in_w;
       t.y = y + copy * g.group_out * g.y_plane;

@@ -11,8 +11,19 @@
 namespace anemone {
 namespace {
 
-// The maximum number of programs for sizes that cannot be padded; bounds the memory.
-constexpr size_t kMostExactPrograms = 4;
+// Padding is for tensors, so all values must be tensors.
+absl::StatusOr<std::map<std::string, Tensor>> TensorsOf(const NamedValues& values) {
+  std::map<std::string, Tensor> tensors;
+  for (const auto& [name, value] : values) {
+    if (value.kind != OnnxValue::Kind::kTensor) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("input '", name,
+                       "': is not a tensor and cannot be padded; load the model without buckets"));
+    }
+    tensors[name] = value.tensor;
+  }
+  return tensors;
+}
 
 }  // namespace
 
@@ -32,12 +43,12 @@ absl::StatusOr<const PaddingVerdict*> Bucketed::ProofOf(const BucketSizes& bucke
 }
 
 // Why these inputs cannot be padded although other inputs of the same sizes can; "" if they can.
-std::string Bucketed::MaskRefusal(const PaddingProof& proof, const NamedTensors& inputs) const {
+std::string Bucketed::MaskRefusal(const PaddingProof& proof, const NamedValues& inputs) const {
   const Graph& graph = buckets_.free().graph;
   for (const MaskCondition& condition : proof.masks) {
     const std::string& name = graph.values[graph.inputs[condition.input]].name;
     const auto mask = inputs.find(name);
-    if (mask != inputs.end() && Holds(condition, mask->second)) continue;
+    if (mask != inputs.end() && Holds(condition, mask->second.tensor)) continue;
     return absl::StrCat("input '", name, "': ",
                         condition.all ? "the mask hides elements, and is combined with another mask"
                                       : "the mask hides a whole row",
@@ -46,23 +57,41 @@ std::string Bucketed::MaskRefusal(const PaddingProof& proof, const NamedTensors&
   return "";
 }
 
-absl::StatusOr<std::shared_ptr<const Session>> Bucketed::ProgramOf(const BucketSizes& sizes,
-                                                                   bool exact) {
-  const auto find = [&]() -> std::shared_ptr<const Session> {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    const auto bucket = programs_.find(sizes);
-    if (bucket != programs_.end()) return bucket->second;
-    const auto found = std::find_if(exact_programs_.begin(), exact_programs_.end(),
-                                    [&](const Program& program) { return program.first == sizes; });
-    if (found == exact_programs_.end()) return nullptr;
-    exact_programs_.splice(exact_programs_.begin(), exact_programs_, found);
-    return found->second;
-  };
-  if (auto known = find()) return known;
+std::shared_ptr<const Session> Bucketed::Find(const Sizes& sizes) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto bucket = programs_.find(sizes);
+  if (bucket != programs_.end()) return bucket->second;
+  const auto found = std::find_if(exact_programs_.begin(), exact_programs_.end(),
+                                  [&](const Program& program) { return program.first == sizes; });
+  if (found == exact_programs_.end()) return nullptr;
+  exact_programs_.splice(exact_programs_.begin(), exact_programs_, found);
+  return found->second;
+}
+
+// Drops the exact program that was used longest ago. False: there is none.
+bool Bucketed::DropOldest() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (exact_programs_.empty()) return false;
+  if (last_ == exact_programs_.back().second) last_ = nullptr;
+  exact_programs_.pop_back();
+  return true;
+}
+
+absl::StatusOr<Session> Bucketed::Make(const Sizes& sizes) {
+  for (;;) {
+    auto made = load_(buckets_.OptionsAt(sizes.buckets, sizes.shapes));
+    if (!options_.memory_is_limited || !absl::IsResourceExhausted(made.status())) return made;
+    if (!DropOldest()) return made;
+  }
+}
+
+absl::StatusOr<std::shared_ptr<const Session>> Bucketed::ProgramOf(const Sizes& sizes, bool exact) {
+  if (auto known = Find(sizes)) return known;
   const std::lock_guard<std::mutex> making(making_);
-  if (auto known = find()) return known;
-  ANEMONE_ASSIGN_OR_RETURN(Session session, load_([&] { return buckets_.ModelAt(sizes); }));
+  if (auto known = Find(sizes)) return known;  // another thread was faster
+  ANEMONE_ASSIGN_OR_RETURN(Session session, Make(sizes));
   auto made = std::make_shared<const Session>(std::move(session));
+  std::shared_ptr<const Session> dropped;  // freed after the lock
   const std::lock_guard<std::mutex> lock(mutex_);
   const LoadTimes took = made->times();
   times_.load += took.load;
@@ -70,40 +99,54 @@ absl::StatusOr<std::shared_ptr<const Session>> Bucketed::ProgramOf(const BucketS
   times_.compile += took.compile;
   if (!exact) return programs_[sizes] = std::move(made);
   exact_programs_.emplace_front(sizes, made);
-  if (exact_programs_.size() > kMostExactPrograms) exact_programs_.pop_back();
+  if (exact_programs_.size() > options_.most_exact) {
+    dropped = std::move(exact_programs_.back().second);
+    exact_programs_.pop_back();
+  }
   return made;
 }
 
-absl::StatusOr<Bucketed::Job> Bucketed::Prepare(const NamedTensors& inputs) {
-  Job job{.inputs = inputs};
-  ANEMONE_ASSIGN_OR_RETURN(job.use.sizes, buckets_.SizesOf(inputs));
+// Sets the use, program and layouts of a job with buckets, and pads its inputs.
+absl::Status Bucketed::ChooseBucket(Job& job) {
+  ANEMONE_ASSIGN_OR_RETURN(const auto tensors, TensorsOf(job.inputs));
+  ANEMONE_ASSIGN_OR_RETURN(job.use.sizes, buckets_.SizesOf(tensors));
   job.use.bucket = buckets_.BucketOf(job.use.sizes);
   if (job.use.bucket != job.use.sizes) {
     ANEMONE_ASSIGN_OR_RETURN(const PaddingVerdict* verdict, ProofOf(job.use.bucket, job.use.sizes));
-    job.use.refusal = verdict->proof ? MaskRefusal(*verdict->proof, inputs) : verdict->refusal;
+    job.use.refusal = verdict->proof ? MaskRefusal(*verdict->proof, job.inputs) : verdict->refusal;
     job.use.padded = job.use.refusal.empty();
     if (job.use.padded) job.layouts = &verdict->proof->outputs;
   }
   const bool exact = !job.use.refusal.empty();
   if (exact) job.use.bucket = job.use.sizes;
-  ANEMONE_ASSIGN_OR_RETURN(job.program, ProgramOf(job.use.bucket, exact));
-  if (job.use.padded) {
-    for (const PortInfo& port : job.program->inputs()) {
-      const auto given = job.inputs.find(port.name);
-      if (given == job.inputs.end()) continue;
-      ANEMONE_ASSIGN_OR_RETURN(given->second, PadTensor(given->second, port.dims));
-    }
+  ANEMONE_ASSIGN_OR_RETURN(job.program, ProgramOf({job.use.bucket, {}}, exact));
+  if (!job.use.padded) return absl::OkStatus();
+  for (const PortInfo& port : job.program->inputs()) {
+    const auto given = job.inputs.find(port.name);
+    if (given == job.inputs.end()) continue;
+    ANEMONE_ASSIGN_OR_RETURN(given->second.tensor, PadTensor(given->second.tensor, port.dims));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Bucketed::Job> Bucketed::Prepare(const NamedValues& inputs) {
+  Job job{.inputs = inputs};
+  if (has_buckets()) {
+    ANEMONE_RETURN_IF_ERROR(ChooseBucket(job));
+  } else {
+    ANEMONE_ASSIGN_OR_RETURN(InputShapes shapes, buckets_.ShapesOf(inputs));
+    ANEMONE_ASSIGN_OR_RETURN(job.program, ProgramOf({{}, std::move(shapes)}, /*exact=*/true));
   }
   const std::lock_guard<std::mutex> lock(mutex_);
   last_ = job.program;
   return job;
 }
 
-absl::StatusOr<NamedTensors> Bucketed::Crop(const Job& job, NamedTensors outputs) {
+absl::StatusOr<NamedValues> Bucketed::Crop(const Job& job, NamedValues outputs) {
   if (job.layouts == nullptr) return outputs;
   const std::vector<PortInfo>& ports = job.program->outputs();
   for (size_t i = 0; i < job.layouts->size(); ++i) {
-    Tensor& output = outputs.at(ports[i].name);
+    Tensor& output = outputs.at(ports[i].name).tensor;
     auto cropped = CropTensor(output, (*job.layouts)[i]);
     if (!cropped.ok()) {
       return Annotated(cropped.status(), absl::StrCat("output '", ports[i].name, "'"));
@@ -113,12 +156,9 @@ absl::StatusOr<NamedTensors> Bucketed::Crop(const Job& job, NamedTensors outputs
   return outputs;
 }
 
-PlanSummary Bucketed::summary() {
-  const auto last = [&] {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    return last_;
-  }();
-  return last == nullptr ? PlanSummary() : last->Summary();
+std::shared_ptr<const Session> Bucketed::last() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return last_;
 }
 
 LoadTimes Bucketed::times() {
@@ -127,10 +167,11 @@ LoadTimes Bucketed::times() {
 }
 
 absl::StatusOr<const SizedPlans*> Bucketed::Plans() {
-  return Guarded("plan the buckets", [&]() -> absl::StatusOr<const SizedPlans*> {
+  return Guarded("plan the model", [&]() -> absl::StatusOr<const SizedPlans*> {
     const std::lock_guard<std::mutex> making(making_);
     if (plans_ == nullptr) {
-      ANEMONE_ASSIGN_OR_RETURN(SizedPlans plans, SizedPlans::OfBuckets(buckets_, {&planning_, 1}));
+      ANEMONE_ASSIGN_OR_RETURN(SizedPlans plans,
+                               SizedPlans::OfBuckets(buckets_, {&options_.planning, 1}));
       plans_ = std::make_unique<const SizedPlans>(std::move(plans));
     }
     return plans_.get();

@@ -1,12 +1,15 @@
 // provider/buckets/bucketed.h: one model at several sizes. There is a program for each bucket;
-// inputs that cannot be padded run with a program of their exact size.
+// inputs that cannot be padded, and all inputs of a model without buckets, run with a program of
+// their exact size.
 //
-// Programs are compiled on first use, because each has a separate copy of the packed weights, and
-// some callers never need the large buckets. All programs share one mapping of the file and one
-// thread budget.
+// Programs are compiled on first use, because some callers never need the large buckets. All
+// programs share one mapping of the file, one thread budget, and their packed weights
+// (math/core/shared_pack.h).
 #ifndef ANEMONE_PROVIDER_BUCKETS_BUCKETED_H_
 #define ANEMONE_PROVIDER_BUCKETS_BUCKETED_H_
 
+#include <compare>
+#include <cstddef>
 #include <functional>
 #include <list>
 #include <map>
@@ -21,56 +24,77 @@
 #include "partitioner/plan.h"
 #include "provider/buckets/bucketing.h"
 #include "provider/buckets/sized_plans.h"
+#include "provider/run_inputs.h"
 
 namespace anemone {
-
-using NamedTensors = std::map<std::string, Tensor>;
 
 // Thread-safe.
 class Bucketed {
  public:
-  // Compiles the model that `at_sizes` returns.
-  using Load = std::function<absl::StatusOr<Session>(
-      const std::function<absl::StatusOr<Model>()>& at_sizes)>;
+  // Compiles the model as it is imported with these options.
+  using Load = std::function<absl::StatusOr<Session>(const ImportOptions& importing)>;
 
-  Bucketed(Bucketing buckets, PlanOptions planning, Load load)
-      : buckets_(std::move(buckets)), planning_(std::move(planning)), load_(std::move(load)) {}
+  struct Options {
+    PlanOptions planning;
+    size_t most_exact = 1;  // the programs of exact sizes that are kept, the last ones used
+    // Load fails with kResourceExhausted if the programs need too much memory. Programs of exact
+    // sizes are then dropped to make room.
+    bool memory_is_limited = false;
+    LoadTimes begun;  // what was spent before the first program
+  };
+
+  Bucketed(Bucketing buckets, Options options, Load load)
+      : buckets_(std::move(buckets)),
+        options_(std::move(options)),
+        load_(std::move(load)),
+        times_(options_.begun) {}
 
   // One run: the program, its padded inputs, and how to crop its outputs.
   struct Job {
     std::shared_ptr<const Session> program;
-    NamedTensors inputs;
+    NamedValues inputs;
     const std::vector<PaddedLayout>* layouts = nullptr;  // by output; null if nothing is cropped
-    BucketUse use;
+    BucketUse use;                                       // with buckets
   };
-  absl::StatusOr<Job> Prepare(const NamedTensors& inputs);
-  static absl::StatusOr<NamedTensors> Crop(const Job& job, NamedTensors outputs);
+  absl::StatusOr<Job> Prepare(const NamedValues& inputs);
+  static absl::StatusOr<NamedValues> Crop(const Job& job, NamedValues outputs);
 
-  // The summary of the program that was used last; zeros before the first run.
-  PlanSummary summary();
+  bool has_buckets() const { return buckets_.has_buckets(); }
+  // The program that was used last; null before the first run.
+  std::shared_ptr<const Session> last();
   // The sum over all programs compiled so far.
   LoadTimes times();
-  // The plans of all buckets, made on the first call.
+  // The plans of all buckets, or of the model with its free dimensions if there are no buckets.
+  // Made on the first call.
   absl::StatusOr<const SizedPlans*> Plans();
 
  private:
-  using Program = std::pair<BucketSizes, std::shared_ptr<const Session>>;
+  struct Sizes {
+    BucketSizes buckets;
+    InputShapes shapes;  // without buckets
+    auto operator<=>(const Sizes&) const = default;
+  };
+  using Program = std::pair<Sizes, std::shared_ptr<const Session>>;
 
   absl::StatusOr<const PaddingVerdict*> ProofOf(const BucketSizes& bucket,
                                                 const BucketSizes& sizes);
-  std::string MaskRefusal(const PaddingProof& proof, const NamedTensors& inputs) const;
-  absl::StatusOr<std::shared_ptr<const Session>> ProgramOf(const BucketSizes& sizes, bool exact);
+  std::string MaskRefusal(const PaddingProof& proof, const NamedValues& inputs) const;
+  absl::Status ChooseBucket(Job& job);
+  absl::StatusOr<std::shared_ptr<const Session>> ProgramOf(const Sizes& sizes, bool exact);
+  std::shared_ptr<const Session> Find(const Sizes& sizes);
+  absl::StatusOr<Session> Make(const Sizes& sizes);
+  bool DropOldest();
 
   std::mutex making_;  // held while making a proof, a program or plans
   Bucketing buckets_;
-  const PlanOptions planning_;
+  const Options options_;
   const Load load_;
   std::unique_ptr<const SizedPlans> plans_;
 
   std::mutex mutex_;  // guards the members below
   std::map<BucketSizes, PaddingVerdict> proofs_;
-  std::map<BucketSizes, std::shared_ptr<const Session>> programs_;
-  std::list<Program> exact_programs_;  // most recently used first
+  std::map<Sizes, std::shared_ptr<const Session>> programs_;  // of buckets
+  std::list<Program> exact_programs_;                         // most recently used first
   std::shared_ptr<const Session> last_;
   LoadTimes times_;
 };

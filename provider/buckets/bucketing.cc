@@ -10,6 +10,7 @@
 #include "base/status_macros.h"
 #include "base/usage_error.h"
 #include "importer/read/bindings.h"
+#include "provider/ports.h"
 
 namespace anemone {
 namespace {
@@ -98,18 +99,41 @@ absl::StatusOr<Bucketing> Bucketing::Make(
   return made;
 }
 
-ImportOptions Bucketing::Bound(const BucketSizes& sizes) const {
+Bucketing Bucketing::OfArrays(Model free, ImportOptions options, Import import) {
+  Bucketing made;
+  made.options_ = std::move(options);
+  made.import_ = std::move(import);
+  made.free_ = std::move(free);
+  for (ValueId id : made.free_.graph.inputs) made.ports_.push_back(PortOf(made.free_.graph, id));
+  return made;
+}
+
+absl::StatusOr<InputShapes> Bucketing::ShapesOf(const NamedValues& inputs) const {
+  const Graph& graph = free_.graph;
+  ANEMONE_ASSIGN_OR_RETURN(const std::vector<OnnxValue> values,
+                           InputsInOrder(graph, ports_, inputs));
+  InputShapes shapes;
+  for (size_t i = 0; i < values.size(); ++i) {
+    const Value& input = graph.values[graph.inputs[i]];
+    if (!input.other_type.empty() || input.is_static()) continue;
+    shapes[input.name] = values[i].tensor.dims();
+  }
+  return shapes;
+}
+
+ImportOptions Bucketing::OptionsAt(const BucketSizes& sizes, const InputShapes& shapes) const {
   ImportOptions options = options_;
   options.dims.insert(sizes.begin(), sizes.end());
+  for (const auto& [input, shape] : shapes) options.shapes[input] = shape;
   return options;
 }
 
 absl::StatusOr<Model> Bucketing::ModelAt(const BucketSizes& sizes) const {
-  return import_(Bound(sizes));
+  return import_(OptionsAt(sizes));
 }
 
 absl::StatusOr<Model> Bucketing::ProvableAt(const BucketSizes& sizes) const {
-  ImportOptions options = Bound(sizes);
+  ImportOptions options = OptionsAt(sizes);
   options.stop_after = 0;
   return import_(options);
 }

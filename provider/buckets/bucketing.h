@@ -1,5 +1,6 @@
-// provider/buckets/bucketing.h: the sizes (buckets) of a model's symbolic dimensions for which
-// programs are compiled: chooses the bucket of a run, and proves that padding to it is correct.
+// provider/buckets/bucketing.h: the sizes of a model's free dimensions for which programs are
+// compiled. Without buckets they are the sizes of each run's arrays. With buckets it chooses the
+// bucket of a run, and proves that padding to it is correct.
 //
 //   ANEMONE_ASSIGN_OR_RETURN(auto buckets, Bucketing::Make({{"seq", {32, 64}}}, {}, import));
 //   ANEMONE_ASSIGN_OR_RETURN(BucketSizes sizes, buckets.SizesOf(inputs));  // seq=50
@@ -19,11 +20,15 @@
 #include "anemone/tensor.h"
 #include "importer/importer.h"
 #include "importer/padding/padding.h"
+#include "provider/run_inputs.h"
 
 namespace anemone {
 
 // By symbol.
 using BucketSizes = std::map<std::string, int64_t>;
+
+// Whole shapes, by input.
+using InputShapes = std::map<std::string, std::vector<int64_t>>;
 
 // "batch=4,seq=64".
 std::string BucketText(const BucketSizes& sizes);
@@ -38,8 +43,15 @@ class Bucketing {
   static absl::StatusOr<Bucketing> Make(const std::map<std::string, std::vector<int64_t>>& buckets,
                                         ImportOptions options, Import import);
 
+  // Without buckets. `free` is the model as `import` returns it for `options`.
+  static Bucketing OfArrays(Model free, ImportOptions options, Import import);
+
   // The model with only the dimensions bound that `options` binds.
   const Model& free() const { return free_; }
+  bool has_buckets() const { return !buckets_.empty(); }
+
+  // The shapes of a run's inputs that have free dimensions. Errors: those of InputsInOrder().
+  absl::StatusOr<InputShapes> ShapesOf(const NamedValues& inputs) const;
 
   // All combinations of bucket sizes, smallest first.
   std::vector<BucketSizes> All() const;
@@ -55,6 +67,8 @@ class Bucketing {
   // The largest sizes that are padded to this bucket: one less in each dimension that allows it.
   BucketSizes Below(const BucketSizes& bucket) const;
 
+  // The options that bind the model to these sizes.
+  ImportOptions OptionsAt(const BucketSizes& sizes, const InputShapes& shapes = {}) const;
   // The model bound to these sizes. Not thread-safe.
   absl::StatusOr<Model> ModelAt(const BucketSizes& sizes) const;
 
@@ -66,13 +80,13 @@ class Bucketing {
   absl::Status CheckSizes() const;
   absl::Status CheckSymbols() const;
   absl::Status TakeSizes(const Value& input, const Tensor& tensor, BucketSizes& sizes) const;
-  ImportOptions Bound(const BucketSizes& sizes) const;
   absl::StatusOr<Model> ProvableAt(const BucketSizes& sizes) const;  // prepared for ProvePadding()
 
   std::map<std::string, std::vector<int64_t>> buckets_;  // ascending
   ImportOptions options_;
   Import import_;
   Model free_;
+  std::vector<PortInfo> ports_;            // of free_'s inputs; without buckets only
   std::map<BucketSizes, Model> provable_;  // by bucket
 };
 

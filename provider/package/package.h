@@ -52,6 +52,10 @@ struct Package {
   std::string producer;  // the version that wrote it
   std::vector<PackagedSegment> segments;
   std::vector<PackageExtension> extensions;
+  // Bytes (uint8) outside the package that its tensors may refer to, so that the package does not
+  // repeat the weights of a model file. The reader must be given the same bytes; only the program
+  // cache uses them, and its key has their hash.
+  std::vector<Tensor> sources;
   uint64_t checksum = 0;  // set by reading: two files with the same checksum are identical
 };
 
@@ -64,7 +68,8 @@ absl::StatusOr<std::string> WritePackage(const Package& package);
 // aligned to 8 are copied). Everything is checked before it is used; Compile() checks the network
 // again. kInvalidArgument: not a package. kDataLoss: damaged. kUnimplemented: a later major format.
 // kFailedPrecondition: stale, because other rule tables wrote it or our rules refuse a network.
-absl::StatusOr<Package> ReadPackage(absl::string_view bytes, std::shared_ptr<const void> owner);
+absl::StatusOr<Package> ReadPackage(absl::string_view bytes, std::shared_ptr<const void> owner,
+                                    std::vector<Tensor> sources = {});
 
 // Writes a package to `path`, atomically (provider/new_file.h). Returns the checksum of the file.
 // Errors: those of WritePackage and NewFile.

@@ -16,7 +16,7 @@ namespace anemone::format {
 
 // In another major format, only the header's position, its checksum and its first field are the
 // same.
-inline constexpr uint16_t kMajor = 2, kMinor = 0;
+inline constexpr uint16_t kMajor = 2, kMinor = 1;
 
 inline constexpr const char kSegmentsSection[] = "segments", kWeightsSection[] = "weights";
 inline constexpr const char kSegmentsIdentifier[] = "ANES";

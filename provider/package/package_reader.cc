@@ -54,8 +54,10 @@ std::vector<PackagedPort> PortsOf(
 
 class Reader {
  public:
-  Reader(absl::string_view bytes, std::shared_ptr<const void> owner)
-      : bytes_(bytes), owner_(std::move(owner)) {}
+  Reader(absl::string_view bytes, std::shared_ptr<const void> owner, std::vector<Tensor> sources)
+      : bytes_(bytes), owner_(std::move(owner)) {
+    package_.sources = std::move(sources);
+  }
 
   absl::StatusOr<Package> Read() {
     ANEMONE_RETURN_IF_ERROR(ReadHeader());
@@ -185,7 +187,8 @@ class Reader {
     ANEMONE_ASSIGN_OR_RETURN(Json json, ReadNetworkText(units));
     std::vector<Tensor> values;
     for (const format::Tensor* table : *segment.tensors()) {
-      ANEMONE_ASSIGN_OR_RETURN(Tensor value, ReadPackageTensor(*table, *weights_, owner_));
+      ANEMONE_ASSIGN_OR_RETURN(Tensor value,
+                               ReadPackageTensor(*table, *weights_, owner_, package_.sources));
       values.push_back(std::move(value));
     }
     NetworkBuilder c(*package_.target, package_.route);
@@ -215,13 +218,14 @@ class Reader {
 
 }  // namespace
 
-absl::StatusOr<Package> ReadPackage(absl::string_view bytes, std::shared_ptr<const void> owner) {
+absl::StatusOr<Package> ReadPackage(absl::string_view bytes, std::shared_ptr<const void> owner,
+                                    std::vector<Tensor> sources) {
   return Guarded("read a package", [&]() -> absl::StatusOr<Package> {
     if (reinterpret_cast<uintptr_t>(bytes.data()) % sizeof(uint64_t) == 0) {
-      return Reader(bytes, std::move(owner)).Read();
+      return Reader(bytes, std::move(owner), std::move(sources)).Read();
     }
     const auto copy = std::make_shared<const std::string>(bytes);  // aligned by malloc
-    return Reader(*copy, copy).Read();
+    return Reader(*copy, copy, std::move(sources)).Read();
   });
 }
 

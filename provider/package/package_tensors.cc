@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <optional>
 
 #include "absl/strings/str_cat.h"
@@ -43,10 +44,17 @@ absl::Status Damaged(const std::string& what) {
 class Reader {
  public:
   Reader(const format::Tensor& table, absl::string_view weights,
-         const std::shared_ptr<const void>& owner)
-      : table_(table), weights_(weights), owner_(owner), type_(DataType(table.type())) {}
+         const std::shared_ptr<const void>& owner, absl::Span<const Tensor> sources)
+      : table_(table),
+        weights_(weights),
+        owner_(owner),
+        sources_(sources),
+        type_(DataType(table.type())) {}
 
   absl::StatusOr<Tensor> Read() {
+    if (table_.source() > sources_.size()) {
+      return Damaged(absl::StrCat("bytes in source ", table_.source()));
+    }
     if (!format::IsPackagedType(type_)) return Damaged(absl::StrCat("type ", table_.type()));
     if (table_.dims() != nullptr) dims_.assign(table_.dims()->begin(), table_.dims()->end());
     absl::StatusOr<int64_t> elements = ElementCount(dims_);
@@ -57,15 +65,15 @@ class Reader {
     if (is_compressed && type_ != DataType::kFloat) return Damaged("codes for another type");
     switch (table_.form()) {
       case format::Form::Dense:
-        return View(table_.data(), type_, dims_);
+        return ViewData(type_, dims_);
       case format::Form::Fill: {
-        ANEMONE_ASSIGN_OR_RETURN(Tensor element, View(table_.data(), type_, {1}));
+        ANEMONE_ASSIGN_OR_RETURN(Tensor element, ViewData(type_, {1}));
         return Tensor::Fill(type_, dims_, element.bytes());
       }
       case format::Form::Affine:
         return ReadAffine();
       case format::Form::Palette: {
-        ANEMONE_ASSIGN_OR_RETURN(Tensor codes, Codes(table_.data(), elements_));
+        ANEMONE_ASSIGN_OR_RETURN(Tensor codes, Codes());
         ANEMONE_ASSIGN_OR_RETURN(Tensor values, Values());
         return Made(Compressed::Palette(std::move(codes), values));
       }
@@ -76,47 +84,61 @@ class Reader {
   }
 
  private:
-  absl::StatusOr<absl::string_view> At(const format::Bytes* place) const {
+  static absl::StatusOr<absl::string_view> At(const format::Bytes* place, absl::string_view of) {
     if (place == nullptr) return absl::string_view();
-    if (place->offset() <= weights_.size() && place->size() <= weights_.size() - place->offset()) {
-      return weights_.substr(place->offset(), place->size());
+    if (place->offset() <= of.size() && place->size() <= of.size() - place->offset()) {
+      return of.substr(place->offset(), place->size());
     }
-    return Damaged(absl::StrCat(place->size(), " bytes at ", place->offset(), " of weights of ",
-                                weights_.size()));
+    return Damaged(
+        absl::StrCat(place->size(), " bytes at ", place->offset(), " of weights of ", of.size()));
   }
 
-  absl::StatusOr<Tensor> View(const format::Bytes* place, DataType type,
-                              std::vector<int64_t> dims) const {
-    ANEMONE_ASSIGN_OR_RETURN(absl::string_view bytes, At(place));
+  static absl::StatusOr<Tensor> View(const format::Bytes* place, absl::string_view of,
+                                     const std::shared_ptr<const void>& owner, DataType type,
+                                     std::vector<int64_t> dims) {
+    ANEMONE_ASSIGN_OR_RETURN(absl::string_view bytes, At(place, of));
     const int64_t want = ByteSize(type, dims);
     if (static_cast<int64_t>(bytes.size()) != want) {
       return Damaged(absl::StrCat(bytes.size(), " bytes in place of ", want));
     }
     return Tensor::View(type, std::move(dims),
-                        {reinterpret_cast<const std::byte*>(bytes.data()), bytes.size()}, owner_);
+                        {reinterpret_cast<const std::byte*>(bytes.data()), bytes.size()}, owner);
   }
 
-  absl::StatusOr<Tensor> Codes(const format::Bytes* place, int64_t count) const {
+  // `data`, which may be outside the package.
+  absl::StatusOr<Tensor> ViewData(DataType type, std::vector<int64_t> dims) const {
+    if (table_.source() == 0) return View(table_.data(), weights_, owner_, type, std::move(dims));
+    const Tensor& source = sources_[table_.source() - 1];
+    return View(table_.data(), RawBytes(source), source.owner(), type, std::move(dims));
+  }
+
+  absl::StatusOr<DataType> CodeType() const {
     const auto type = DataType(table_.code_type());
     for (DataType known : {DataType::kInt8, DataType::kUInt8, DataType::kInt4, DataType::kUInt4}) {
-      if (type == known) return View(place, type, {count});
+      if (type == known) return type;
     }
     return Damaged(absl::StrCat("codes of type ", table_.code_type()));
   }
 
+  absl::StatusOr<Tensor> Codes() const {
+    ANEMONE_ASSIGN_OR_RETURN(const DataType type, CodeType());
+    return ViewData(type, {elements_});
+  }
+
   // All float32 values of `values`.
   absl::StatusOr<Tensor> Values() const {
-    ANEMONE_ASSIGN_OR_RETURN(absl::string_view bytes, At(table_.values()));
+    ANEMONE_ASSIGN_OR_RETURN(absl::string_view bytes, At(table_.values(), weights_));
     const auto count = static_cast<int64_t>(bytes.size() / sizeof(float));
-    return View(table_.values(), DataType::kFloat, {count});
+    return View(table_.values(), weights_, owner_, DataType::kFloat, {count});
   }
 
   absl::StatusOr<Tensor> ReadAffine() const {
-    ANEMONE_ASSIGN_OR_RETURN(Tensor codes, Codes(table_.data(), elements_));
+    ANEMONE_ASSIGN_OR_RETURN(Tensor codes, Codes());
     ANEMONE_ASSIGN_OR_RETURN(Tensor scales, Values());
     Tensor zero_points;
     if (table_.zero_points() != nullptr && table_.zero_points()->size() > 0) {
-      ANEMONE_ASSIGN_OR_RETURN(zero_points, Codes(table_.zero_points(), scales.elements()));
+      ANEMONE_ASSIGN_OR_RETURN(zero_points, View(table_.zero_points(), weights_, owner_,
+                                                 codes.type(), {scales.elements()}));
     }
     const format::Grid* g = table_.grid();
     if (g == nullptr) return Damaged("scales but no grid");
@@ -126,7 +148,7 @@ class Reader {
   }
 
   absl::StatusOr<Tensor> ReadSparse() const {
-    ANEMONE_ASSIGN_OR_RETURN(absl::string_view bits, At(table_.data()));
+    ANEMONE_ASSIGN_OR_RETURN(absl::string_view bits, At(table_.data(), weights_));
     ANEMONE_ASSIGN_OR_RETURN(Tensor values, Values());
     if (bits.size() % sizeof(uint64_t) != 0) return Damaged("part of a word of bits");
     std::vector<uint64_t> mask(bits.size() / sizeof(uint64_t));
@@ -144,12 +166,30 @@ class Reader {
   const format::Tensor& table_;
   absl::string_view weights_;
   const std::shared_ptr<const void>& owner_;
+  const absl::Span<const Tensor> sources_;
   const DataType type_;
   std::vector<int64_t> dims_;
   int64_t elements_ = 0;
 };
 
 }  // namespace
+
+std::optional<PackageSource> FindSource(absl::Span<const Tensor> sources, absl::string_view bytes) {
+  for (size_t i = 0; i < sources.size(); ++i) {
+    const absl::string_view source = RawBytes(sources[i]);
+    const bool inside =
+        std::less_equal<>()(source.data(), bytes.data()) &&
+        std::less_equal<>()(bytes.data() + bytes.size(), source.data() + source.size());
+    if (inside) return PackageSource{i, static_cast<uint64_t>(bytes.data() - source.data())};
+  }
+  return std::nullopt;
+}
+
+format::Bytes PackageTensorWriter::PlaceData(absl::string_view bytes, uint32_t& source) {
+  const auto found = FindSource(sources_, bytes);
+  source = found ? static_cast<uint32_t>(found->source + 1) : 0;
+  return found ? format::Bytes(found->offset, bytes.size()) : Place(bytes);
+}
 
 format::Bytes PackageTensorWriter::Place(absl::string_view bytes) {
   if (bytes.empty()) return {0, 0};
@@ -175,10 +215,12 @@ absl::StatusOr<flatbuffers::Offset<format::Tensor>> PackageTensorWriter::Write(
   const auto type = static_cast<int32_t>(tensor.type());
   const auto dims = builder.CreateVector(tensor.dims());
   const Compressed* stored = tensor.compressed();
+  uint32_t source = 0;
   if (stored == nullptr) {
-    const format::Bytes data = Place(RawBytes(tensor));
+    const format::Bytes data = PlaceData(RawBytes(tensor), source);
     const format::Form form = tensor.is_fill() ? format::Form::Fill : format::Form::Dense;
-    return format::CreateTensor(builder, type, dims, form, &data);
+    return format::CreateTensor(builder, type, dims, form, &data, 0, nullptr, nullptr, nullptr,
+                                source);
   }
   if (stored->form() == CompressedForm::kSparse) {
     const format::Bytes bits = Place(RawBytes(stored->mask()));
@@ -186,18 +228,19 @@ absl::StatusOr<flatbuffers::Offset<format::Tensor>> PackageTensorWriter::Write(
     return format::CreateTensor(builder, type, dims, format::Form::Sparse, &bits, 0, &kept);
   }
   const bool is_affine = stored->form() == CompressedForm::kAffine;
-  const format::Bytes codes = Place(RawBytes(stored->codes()));
+  const format::Bytes codes = PlaceData(RawBytes(stored->codes()), source);
   const format::Bytes values = Place(RawBytes(is_affine ? stored->scales() : stored->values()));
   const format::Bytes zero_points = PlaceOwned(ZeroPointsOf(*stored));
   const format::Grid grid = GridOf(stored->grid());
   return format::CreateTensor(
       builder, type, dims, is_affine ? format::Form::Affine : format::Form::Palette, &codes,
-      static_cast<int32_t>(stored->codes().type()), &values, &zero_points, &grid);
+      static_cast<int32_t>(stored->codes().type()), &values, &zero_points, &grid, source);
 }
 
 absl::StatusOr<Tensor> ReadPackageTensor(const format::Tensor& table, absl::string_view weights,
-                                         const std::shared_ptr<const void>& owner) {
-  return Reader(table, weights, owner).Read();
+                                         const std::shared_ptr<const void>& owner,
+                                         absl::Span<const Tensor> sources) {
+  return Reader(table, weights, owner, sources).Read();
 }
 
 }  // namespace anemone

@@ -3,10 +3,12 @@
 #ifndef ANEMONE_PROVIDER_PACKAGE_PACKAGE_TENSORS_H_
 #define ANEMONE_PROVIDER_PACKAGE_PACKAGE_TENSORS_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,9 +22,20 @@
 
 namespace anemone {
 
+// Where bytes are that a package refers to and does not hold.
+struct PackageSource {
+  size_t source = 0;  // an index of Package::sources
+  uint64_t offset = 0;
+};
+// Nullopt if `bytes` are in none of `sources`.
+std::optional<PackageSource> FindSource(absl::Span<const Tensor> sources, absl::string_view bytes);
+
 // Borrows the tensors. Bytes that two tensors share are stored once.
 class PackageTensorWriter {
  public:
+  // Elements in one of `sources` are not stored but referred to.
+  explicit PackageTensorWriter(absl::Span<const Tensor> sources = {}) : sources_(sources) {}
+
   // kInvalidArgument: a type that no device supports.
   absl::StatusOr<flatbuffers::Offset<format::Tensor>> Write(
       const Tensor& tensor, flatbuffers::FlatBufferBuilder& builder);
@@ -31,19 +44,23 @@ class PackageTensorWriter {
   const std::vector<absl::string_view>& pieces() const { return pieces_; }
 
  private:
+  // Of the elements or codes: `source` as in format::Tensor.
+  format::Bytes PlaceData(absl::string_view bytes, uint32_t& source);
   format::Bytes Place(absl::string_view bytes);
   format::Bytes PlaceOwned(std::string bytes);
 
+  absl::Span<const Tensor> sources_;
   std::vector<absl::string_view> pieces_;
   uint64_t size_ = 0;
   std::map<std::pair<const char*, size_t>, format::Bytes> placed_;
   std::deque<std::string> owned_;
 };
 
-// `weights` is the section, kept alive by `owner`. kDataLoss: the table contradicts itself or the
-// section.
+// `weights` is the section, kept alive by `owner`. kDataLoss: the table contradicts itself, the
+// section or `sources`.
 absl::StatusOr<Tensor> ReadPackageTensor(const format::Tensor& table, absl::string_view weights,
-                                         const std::shared_ptr<const void>& owner);
+                                         const std::shared_ptr<const void>& owner,
+                                         absl::Span<const Tensor> sources = {});
 
 }  // namespace anemone
 

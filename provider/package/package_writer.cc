@@ -46,7 +46,7 @@ Offset<flatbuffers::Vector<Offset<format::Port>>> WritePorts(const std::vector<P
 // A package as a list of pieces. The pieces of weights are views; only tables are copied.
 class Image {
  public:
-  explicit Image(const Package& package) : package_(package) {}
+  explicit Image(const Package& package) : package_(package), tensors_(package.sources) {}
 
   absl::Status Make() {
     std::vector<Offset<format::Segment>> segments;

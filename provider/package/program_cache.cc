@@ -1,5 +1,6 @@
 #include "provider/package/program_cache.h"
 
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -63,6 +64,30 @@ absl::StatusOr<std::shared_ptr<const MappedFile>> Use(const std::string& path) {
   return MappedFile::Map(file, path);
 }
 
+timespec UsedOf(const struct stat& info) {
+#ifdef __APPLE__
+  return info.st_mtimespec;
+#else
+  return info.st_mtim;
+#endif
+}
+
+// The file that this code was loaded from: its size and time of change. A new build of the same
+// version may compile other programs.
+std::string BuildIdentity() {
+  static const std::string identity = [] {
+    Dl_info place;
+    struct stat info;
+    const bool found = ::dladdr(reinterpret_cast<const void*>(&DefaultCacheFolder), &place) != 0 &&
+                       place.dli_fname != nullptr && ::stat(place.dli_fname, &info) == 0;
+    // A program that was found by PATH has no path here.
+    if (!found && ::stat("/proc/self/exe", &info) != 0) return std::string();
+    const timespec changed = UsedOf(info);
+    return absl::StrCat(info.st_size, " ", changed.tv_sec, " ", changed.tv_nsec);
+  }();
+  return identity;
+}
+
 Package WithKey(Package package, const std::string& key) {
   package.extensions.push_back(
       {kKeySection, Tensor::Of<char>(DataType::kUInt8, {static_cast<int64_t>(key.size())}, key)});
@@ -90,18 +115,11 @@ struct Entry {
   }
 };
 
-timespec UsedOf(const struct stat& info) {
-#ifdef __APPLE__
-  return info.st_mtimespec;
-#else
-  return info.st_mtim;
-#endif
-}
-
 }  // namespace
 
 CacheKey::CacheKey() {
   Add("version", kVersion);
+  Add("build", BuildIdentity());
   Add("tables", TableHash());
 }
 
@@ -117,6 +135,7 @@ std::string DefaultCacheFolder() {
     return text == nullptr || text[0] != '/' ? ""
                                              : text;  // relative paths are ignored, as XDG requires
   };
+  if (const char* folder = std::getenv("ANEMONE_PROGRAM_CACHE")) return folder;
   constexpr absl::string_view kBelow = "/anemone/programs";
   if (std::string folder = value("XDG_CACHE_HOME"); !folder.empty()) {
     return absl::StrCat(folder, kBelow);
@@ -152,12 +171,13 @@ std::string ProgramCache::PathOf(const CacheKey& key) const {
   return absl::StrCat(options_.folder, "/", key.Hex(), kSuffix);
 }
 
-absl::StatusOr<std::optional<Package>> ProgramCache::Find(const CacheKey& key) {
+absl::StatusOr<std::optional<Package>> ProgramCache::Find(const CacheKey& key,
+                                                          std::vector<Tensor> sources) {
   const std::string path = PathOf(key);
   absl::Status status;
   if (absl::StatusOr<std::shared_ptr<const MappedFile>> file = Use(path); file.ok()) {
     if (*file == nullptr) return std::nullopt;
-    absl::StatusOr<Package> package = ReadPackage((*file)->text(), *file);
+    absl::StatusOr<Package> package = ReadPackage((*file)->text(), *file, std::move(sources));
     if (package.ok()) package = WithoutKey(*std::move(package), key.Hex());
     if (package.ok()) return *std::move(package);
     status = package.status();
@@ -168,11 +188,16 @@ absl::StatusOr<std::optional<Package>> ProgramCache::Find(const CacheKey& key) {
       !absl::IsFailedPrecondition(status)) {
     return Annotated(status, "program cache");
   }
+  Drop(key, status);
+  return std::nullopt;
+}
+
+void ProgramCache::Drop(const CacheKey& key, const absl::Status& why) {
+  const std::string path = PathOf(key);
   ::unlink(path.c_str());
   if (options_.note) {
-    options_.note(absl::StrCat("program cache: removed '", path, "': ", status.message()));
+    options_.note(absl::StrCat("program cache: removed '", path, "': ", why.message()));
   }
-  return std::nullopt;
 }
 
 absl::Status ProgramCache::Store(const CacheKey& key, const Package& package) {

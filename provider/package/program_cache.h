@@ -18,6 +18,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -26,8 +27,8 @@
 
 namespace anemone {
 
-// A hash (XXH3, 128 bits) of this version, its rule tables, and all names and contents added. Each
-// is hashed by itself, so that ("a", "bc") and ("ab", "c") differ.
+// A hash (XXH3, 128 bits) of this version and build, its rule tables, and all names and contents
+// added. Each is hashed by itself, so that ("a", "bc") and ("ab", "c") differ.
 class CacheKey {
  public:
   CacheKey();
@@ -40,8 +41,9 @@ class CacheKey {
   std::string parts_;  // the hash of each, 16 bytes
 };
 
-// $XDG_CACHE_HOME/anemone/programs, else ~/.cache/anemone/programs (macOS: ~/Library/Caches/...).
-// Empty if neither XDG_CACHE_HOME nor HOME is set.
+// $ANEMONE_PROGRAM_CACHE, else $XDG_CACHE_HOME/anemone/programs, else ~/.cache/anemone/programs
+// (macOS: ~/Library/Caches/...). Empty if ANEMONE_PROGRAM_CACHE is set and empty, which turns the
+// cache off, or if none of these is set.
 std::string DefaultCacheFolder();
 
 struct CacheOptions {
@@ -60,7 +62,11 @@ class ProgramCache {
 
   // The entry of this key, or nullopt if there is none. An entry that is damaged, stale or of
   // another key is removed and noted, and nullopt is returned.
-  absl::StatusOr<std::optional<Package>> Find(const CacheKey& key);
+  // `sources` is Package::sources.
+  absl::StatusOr<std::optional<Package>> Find(const CacheKey& key,
+                                              std::vector<Tensor> sources = {});
+  // Removes an entry that Find() returned and that turned out to be damaged, and notes it.
+  void Drop(const CacheKey& key, const absl::Status& why);
 
   // Stores an entry. Then removes files of dead writers, and entries beyond max_bytes.
   // kResourceExhausted: the entry alone is larger than max_bytes, or the disk is full.

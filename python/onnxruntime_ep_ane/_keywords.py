@@ -14,6 +14,7 @@ FLAGS: dict[str, tuple[str, str, str]] = {
     "dim": ("dims", "Mapping[str, int]", ""),
     "shape": ("shapes", "Mapping[str, Sequence[int]]", ""),
     "bucket": ("buckets", "Mapping[str, Sequence[int]]", ""),
+    "max-plans": ("max_plans", "int", ""),
     "route": ("route", "str", "netplist mil"),
     "no-rewrites": ("rewrites", "bool", ""),
     "policy": ("policy", "str", "maximal cpu refuse:"),
@@ -21,6 +22,7 @@ FLAGS: dict[str, tuple[str, str, str]] = {
     "numerics": ("numerics", "str", "fast exact"),
     "device-limits": ("device_limits", "bool", ""),
     "heed-limits": ("heed_limits", "bool", ""),
+    "no-cache": ("cache", "bool", ""),
     "threads": ("threads", "int", ""),
     "memory-limit": ("memory_limit", "int | str", ""),
 }
@@ -56,6 +58,9 @@ class SessionKeywords(TypedDict, total=False):
     # padded to the next larger size and outputs are cropped, where that is proven to be right;
     # elsewhere the model is compiled for the exact size: docs/dynamic_shapes.md.
     buckets: Mapping[str, Sequence[int]]
+    # How many plans of exact sizes to keep: those used last. A session plans a model with free
+    # dimensions again for the sizes of each run's arrays: docs/dynamic_shapes.md. Default: 8.
+    max_plans: int
     # Which compile path of the engine to ask: netplist or mil. Networks authored directly
     # (netplist) and Core ML's conversion (mil) have different rules. Default: netplist.
     route: str
@@ -79,6 +84,9 @@ class SessionKeywords(TypedDict, total=False):
     # Work around the device's run-time limits: pad surfaces and bind ports by name. With
     # `device_limits`, only limits without a workaround still fail. Default: false.
     heed_limits: bool
+    # Keep planned models in a cache, and load them from there. It is in the user's cache folder:
+    # docs/cache.md. Default: true.
+    cache: bool
     # How many threads compute, for engine and CPU segments together. 0: one for each core. At most
     # 1024. Default: 0.
     threads: int

@@ -24,7 +24,8 @@ class Doctor(CliTest):
         self.cache = self.folder / "cache"
 
     def run_doctor(self, *words, **environment):
-        return anemone("doctor", *words, env={"XDG_CACHE_HOME": str(self.cache), **environment})
+        return anemone("doctor", *words, env={"XDG_CACHE_HOME": str(self.cache),
+                                              "ANEMONE_PROGRAM_CACHE": None, **environment})
 
     def checks(self, *words, code=0, **environment):
         done = self.run_doctor(*words, "--json", **environment)
@@ -89,6 +90,12 @@ class Doctor(CliTest):
         self.cache.write_text("a file, no folder")
         self.ill("cache", f"{self.cache}/anemone.*cannot be created", "XDG_CACHE_HOME")
         self.ill("cache", "neither XDG_CACHE_HOME nor HOME", "set XDG_CACHE_HOME", XDG_CACHE_HOME="", HOME="")
+
+    def test_a_cache_that_is_off(self):
+        checks = self.checks(ANEMONE_PROGRAM_CACHE="")
+        self.assertEqual("off, because ANEMONE_PROGRAM_CACHE is empty", checks["cache"]["text"])
+        other = self.folder / "other"
+        self.assertIn(f"{other}: writable", self.checks(ANEMONE_PROGRAM_CACHE=str(other))["cache"]["text"])
 
 
 if __name__ == "__main__":

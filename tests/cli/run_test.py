@@ -1,9 +1,11 @@
 """What `anemone run` and `bench` print and in which order, inputs from files, and --memory-limit."""
 
 import json
+import os
 import pathlib
 import signal
 import subprocess
+import threading
 import time
 import unittest
 
@@ -190,6 +192,23 @@ class Inputs(CliTest):
         path = self.write(relu((None, None)), "free.onnx")
         numpy.save(self.x, numpy.ones((3, 5), numpy.float32))
         self.assertEqual([3, 5], self.shape(path, *self.given))
+
+    def test_a_pipe_binds_them_when_it_is_read(self):
+        pipe = self.folder / "pipe.npy"
+        os.mkfifo(pipe)
+        writer = threading.Thread(target=lambda: pipe.write_bytes(self.x.read_bytes()), daemon=True)
+        writer.start()
+        self.assertEqual([2, 4, 1, 1], self.shape(self.path, "--input", f"x={pipe}"))
+        writer.join(timeout=10)
+
+    def test_an_input_without_an_array_needs_its_size(self):
+        path = self.write(model([helper.make_node("Add", ["x", "z"], ["y"])],
+                                [tensor("x", ["n", 4]), tensor("z", ["m", 4])],
+                                [tensor("y", ["n", 4])]), "two.onnx")
+        numpy.save(self.x, numpy.ones((3, 4), numpy.float32))
+        self.expect_error(anemone("run", path, *self.given), "input 'z': dimension 0 ('m') has no size",
+                          "give --dim 'm=1'")
+        self.assertEqual([3, 4], self.shape(path, *self.given, "--dim", "m=1"))
 
     def test_the_name_may_contain_an_equals_sign(self):
         path = self.write(relu(("n", 4), name="x=1"), "named.onnx")

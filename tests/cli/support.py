@@ -18,8 +18,10 @@ SANITIZED = "ANEMONE_SANITIZED" in os.environ
 
 
 def environment(**variables):
-    """That of this process, with these variables added."""
-    return {**os.environ, **variables}
+    """That of this process, with these variables added, or removed if they are None. The user's cache of
+    programs is not used."""
+    made = {"ANEMONE_PROGRAM_CACHE": "", **os.environ, **variables}
+    return {name: value for name, value in made.items() if value is not None}
 
 
 def anemone(*words, timeout=60, file_limit=None, env=None):

@@ -71,7 +71,7 @@ TEST_P(StrassenTest, IsCloseToThePlainSumOnEveryTarget) {
   for (double& value : want_relu) value = std::fmax(value, 0);
   ForEachSimdTarget([&] {
     const PackedConv packed = PackConv(s, w, bias);
-    ASSERT_EQ(packed.state().kind, ConvKind::kStrassen);
+    ASSERT_EQ(packed.state().weights->kind, ConvKind::kStrassen);
     std::vector<Half> y(want.size());
     Conv(packed, x, absl::MakeSpan(y));
     ExpectClose(y, want, kSlack);
@@ -108,7 +108,7 @@ INSTANTIATE_TEST_SUITE_P(Shapes, StrassenTest, testing::ValuesIn(kCases),
 TEST(Strassen, ClampsWhatItRounds) {
   const ConvShape s{1, 128, 8, 12, 128, 1, {}};
   const PackedConv packed = PackConv(s, Weights(s), {});
-  ASSERT_EQ(packed.state().kind, ConvKind::kStrassen);
+  ASSERT_EQ(packed.state().weights->kind, ConvKind::kStrassen);
   ForEachSimdTarget([&] {
     for (Contents contents : {Contents::kNormal, Contents::kSubnormal, Contents::kSpecial}) {
       const std::vector<Half> x = Numbers(s.in_channels * s.in_h * s.in_w, 1, contents);

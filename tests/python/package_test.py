@@ -332,6 +332,21 @@ class Sessions(PackageTest):
         self.assertEqual([2, 4], [plan.bucket.n for plan in checked])
         self.assertEqual(checked, session.plans)
 
+    def test_free_dimensions(self):
+        session = ane.Session(models.relu(["n", 3]), max_plans=2)
+        self.assertEqual((-1, 3), session.inputs[0].shape)
+        self.assertEqual(["n"], session.plan.summary.free_dimensions)
+        for rows in (1, 2, 3, 1):
+            x = np.random.default_rng(rows).standard_normal((rows, 3)).astype(np.float16)
+            y = session.run({"x": x.astype(np.float32)})["y"]
+            np.testing.assert_array_equal(np.maximum(x, 0), y)
+            self.assertEqual([], session.plan.summary.free_dimensions)
+            self.assertEqual(1, session.plan.summary.engine_segments)
+        with self.assertRaisesRegex(ValueError, r"want float32 \(n\)x3, got float32 2x4"):
+            session.run({"x": np.zeros((2, 4), np.float32)})
+        with self.assertRaisesRegex(ValueError, "max_plans '0': want an integer from 1 to"):
+            ane.Session(models.relu(["n", 3]), max_plans=0)
+
     def test_many_threads(self):
         session = ane.Session(models.network())
         wanted = [session.run({"x": models.image(i)})["y"] for i in range(8)]
@@ -365,8 +380,8 @@ class Sessions(PackageTest):
             ane.Session("none.onnx")
         with self.assertRaisesRegex(ValueError, "numerics 'x'"):
             ane.Session(models.relu(), numerics="x")
-        with self.assertRaisesRegex(ValueError, r"dims=\{'N': 1\}, or shapes=\{'x': \[\?, 4\]\}"):
-            ane.Session(models.relu(("N", 4)))
+        with self.assertRaisesRegex(ValueError, r"dims=\{'N': 1\}, or shapes=\{'x': \[\?, 2\]\}"):
+            ane.Session(models.relu(("N", "M")), buckets={"M": [2]})
         with self.assertRaises(TypeError):
             ane.Session(models.relu(), speed=11)
         for threads in (-1, 10**6):

@@ -4,6 +4,8 @@ import contextlib
 import os
 import unittest
 
+os.environ.setdefault("ANEMONE_PROGRAM_CACHE", "")  # not the user's
+
 
 @contextlib.contextmanager
 def chdir(folder):

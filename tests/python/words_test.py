@@ -132,7 +132,7 @@ class Errors(support.PythonTest):
                 (direct, ValueError, free, (), {"shapes": {"x": [1, 5]}}),
                 (direct, ValueError, free, (), {"buckets": {"M": [1, 2]}}),
                 (direct, ValueError, free, (), {"buckets": {"N": [1]}, "dims": {"N": 1}}),
-                ((ane.Session,), ValueError, free, (), {}),
+                ((ane.Session,), ValueError, free, (), {"max_plans": 0}),
                 ((compile_,), ValueError, models.relu(), (), {"min_segment_nodes": 0}),
                 ((compile_,), ValueError, models.relu(), (), {"report_path": "/none/file"})):
             for function in functions:

@@ -186,8 +186,11 @@ absl::StatusOr<std::string> Compiler::Candidate(size_t left) const {
 }
 
 absl::StatusOr<Accuracy> Compiler::Judge(const std::string& bytes) {
-  ANEMONE_ASSIGN_OR_RETURN(Session session, Session::LoadBytes(bytes, SettingsOf(options_)));
+  Settings settings = SettingsOf(options_);
+  settings.cache = false;  // most candidates are run once
+  ANEMONE_ASSIGN_OR_RETURN(Session session, Session::LoadBytes(bytes, settings));
   if (!inputs_) {
+    ANEMONE_RETURN_IF_ERROR(RequireSizes(session.inputs(), options_));
     ANEMONE_ASSIGN_OR_RETURN(inputs_, MakeInputs(session.inputs(), options_));
     progress_.Step(absl::StrCat("running ", options_.arguments[0], " on ONNX Runtime"));
     ANEMONE_ASSIGN_OR_RETURN(reference_, RunReference(options_.arguments[0], *inputs_, options_));

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -203,6 +204,9 @@ bool CanWriteTo(const std::string& folder) {
 Finding FindCache() {
   constexpr char kRemedy[] = "set XDG_CACHE_HOME to a writable folder";
   const std::string folder = DefaultCacheFolder();
+  if (folder.empty() && std::getenv("ANEMONE_PROGRAM_CACHE") != nullptr) {
+    return Well("cache", "off, because ANEMONE_PROGRAM_CACHE is empty");
+  }
   if (folder.empty()) {
     return {"cache", false, "neither XDG_CACHE_HOME nor HOME names a folder", kRemedy};
   }

@@ -184,6 +184,7 @@ absl::Status Runner::RunModel(Progress& progress) {
       loaded);
   ANEMONE_RETURN_IF_ERROR(loaded);
   const bool bucketed = !options_.settings.buckets.empty();
+  if (!bucketed) ANEMONE_RETURN_IF_ERROR(RequireSizes(session_->inputs(), options_));
   ANEMONE_ASSIGN_OR_RETURN(
       inputs_, bucketed ? InputsOf(path, options_) : MakeInputs(session_->inputs(), options_));
   progress.Step(absl::StrCat("running ", path));

@@ -1,5 +1,6 @@
 #include "tools/compare/input_files.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <utility>
@@ -129,6 +130,31 @@ absl::Status BindToFiles(Options& options) {
     ANEMONE_RETURN_IF_ERROR(BindToFile(input, file->second, array, options.settings));
   }
   return absl::OkStatus();
+}
+
+absl::Status RequireSizes(const std::vector<PortInfo>& ports, const Options& options) {
+  std::vector<std::string> names;
+  for (const PortInfo& port : ports) names.push_back(port.name);
+  ANEMONE_ASSIGN_OR_RETURN(const auto files, InputFiles(options, names));
+  // Neither a file nor a default needs a size.
+  const auto is_given = [&](const std::string& name, bool has_default) {
+    return files.contains(name) || (has_default && !options.ranges.contains(name));
+  };
+  const bool all_known = std::all_of(ports.begin(), ports.end(), [&](const PortInfo& port) {
+    // A port without dims is a scalar, or its rank is not known.
+    const bool known = !port.dims.empty() && std::all_of(port.dims.begin(), port.dims.end(),
+                                                         [](int64_t size) { return size >= 0; });
+    return known || is_given(port.name, port.has_default);
+  });
+  if (all_known) return absl::OkStatus();
+  ANEMONE_ASSIGN_OR_RETURN(Model model, ReadDeclared(options.arguments[0]));
+  ANEMONE_RETURN_IF_ERROR(
+      BindDimensions(model, {.dims = options.settings.dims, .shapes = options.settings.shapes}));
+  for (ValueId id : model.graph.inputs) {
+    Value& input = model.graph.values[id];
+    if (is_given(input.name, model.graph.defaults.contains(id))) input.shape = Shape();
+  }
+  return RequireBound(model);
 }
 
 }  // namespace anemone

@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "anemone/session.h"
 #include "tools/command/options.h"
 
 namespace anemone {
@@ -26,6 +27,10 @@ absl::StatusOr<std::map<std::string, std::string>> InputFiles(
 // that of random inputs. Errors: those of the files; kInvalidArgument: an array does not have the
 // type or shape that the model declares, or --dim or --shape gives another size.
 absl::Status BindToFiles(Options& options);
+
+// `ports` are the inputs of a session with these options. kInvalidArgument, with options that bind
+// it: a dimension of an input without a file has no size, so that random values cannot be made.
+absl::Status RequireSizes(const std::vector<PortInfo>& ports, const Options& options);
 
 }  // namespace anemone
 

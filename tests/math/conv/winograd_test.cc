@@ -80,7 +80,7 @@ TEST_P(WinogradTest, IsCloseToThePlainSumOnEveryTarget) {
   for (double& value : want_relu) value = std::fmax(value, 0);
   ForEachSimdTarget([&] {
     const PackedConv packed = PackConv(s, w, bias);
-    ASSERT_EQ(packed.state().kind, ConvKind::kWinograd);
+    ASSERT_EQ(packed.state().weights->kind, ConvKind::kWinograd);
     std::vector<Half> y(want.size());
     Conv(packed, x, absl::MakeSpan(y));
     ExpectClose(y, want, kSlack);
@@ -111,7 +111,7 @@ INSTANTIATE_TEST_SUITE_P(Shapes, WinogradTest, testing::ValuesIn(kCases),
 TEST(Winograd, ClampsWhatItRounds) {
   const ConvShape s{1, 32, 15, 17, 32, 1, Pads(1, 1, 1, 1)};
   const PackedConv packed = PackConv(s, Numbers(WeightCount(s), 2), {});
-  ASSERT_EQ(packed.state().kind, ConvKind::kWinograd);
+  ASSERT_EQ(packed.state().weights->kind, ConvKind::kWinograd);
   ForEachSimdTarget([&] {
     for (Contents contents : {Contents::kNormal, Contents::kSubnormal, Contents::kSpecial}) {
       const std::vector<Half> x = Numbers(s.batch * s.in_channels * s.in_h * s.in_w, 1, contents);
@@ -144,7 +144,7 @@ TEST(Winograd, IsNotForLargeWeights) {
   const ConvShape s{1, 32, 16, 16, 32, 1, Pads(1, 1, 1, 1)};
   std::vector<Half> w = Numbers(WeightCount(s), 2);
   w[77] = ToHalf(HUGE_VALF);
-  EXPECT_EQ(PackConv(s, w, {}).state().kind, ConvKind::kPanels);
+  EXPECT_EQ(PackConv(s, w, {}).state().weights->kind, ConvKind::kPanels);
 }
 
 }  // namespace

@@ -110,6 +110,11 @@ TEST(CacheKey, IsTheHashOfNamesAndContents) {
 }
 
 TEST(DefaultCacheFolder, FollowsTheEnvironment) {
+  ::setenv("ANEMONE_PROGRAM_CACHE", "/mine", 1);
+  EXPECT_EQ(DefaultCacheFolder(), "/mine");
+  ::setenv("ANEMONE_PROGRAM_CACHE", "", 1);
+  EXPECT_EQ(DefaultCacheFolder(), "") << "it is off";
+  ::unsetenv("ANEMONE_PROGRAM_CACHE");
   ::setenv("XDG_CACHE_HOME", "/xdg", 1);
   EXPECT_EQ(DefaultCacheFolder(), "/xdg/anemone/programs");
   ::setenv("XDG_CACHE_HOME", "relative", 1);

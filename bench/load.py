@@ -1,0 +1,128 @@
+#!/usr/bin/env python3
+"""Compare the time to load a model with ONNX Runtime's.
+
+    bench/load.py [--repeat N] [--threads N] [--limit RATIO] [NAME...]
+
+Loads each model of the manifest, each exported model and some recurrent models as a session of Anemone's
+Python package and as one of ONNX Runtime, by turns in one process, and prints the medians and their ratio.
+"cold": planned and compiled without the cache; "warm": with the plan from the cache. The slowest come first.
+With --limit, the exit code is 1 if a cold ratio is above it. Build the target python_package first.
+"""
+
+import argparse
+import os
+import pathlib
+import statistics
+import sys
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+from models import manifest  # noqa: E402
+
+manifest.use_own_python()
+sys.path.insert(0, str(ROOT / "build" / "release" / "python"))
+
+import numpy  # noqa: E402
+import onnx  # noqa: E402
+import onnxruntime  # noqa: E402
+from onnx import TensorProto, helper, numpy_helper  # noqa: E402
+
+import onnxruntime_ep_ane as ane  # noqa: E402
+
+
+def recurrent(folder):
+    """Layers that become a unit for each step: (name, path, {})."""
+    for operator, gates in (("LSTM", 4), ("GRU", 3), ("RNN", 1)):
+        for steps, hidden in ((16, 64), (64, 128), (32, 256)):
+            random = numpy.random.default_rng(0)
+            shapes = {"w": (1, gates * hidden, hidden), "r": (1, gates * hidden, hidden)}
+            weights = [numpy_helper.from_array((random.standard_normal(shape) / 16).astype(numpy.float32), name)
+                       for name, shape in shapes.items()]
+            node = helper.make_node(operator, ["x", "w", "r"], ["y", "h"], hidden_size=hidden)
+            graph = helper.make_graph(
+                [node], "recurrent",
+                [helper.make_tensor_value_info("x", TensorProto.FLOAT, [steps, 1, hidden])],
+                [helper.make_tensor_value_info("y", TensorProto.FLOAT, [steps, 1, 1, hidden])], weights)
+            model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+            path = pathlib.Path(folder) / f"{operator.lower()}_{steps}x{hidden}.onnx"
+            onnx.save(model, str(path))
+            yield path.stem, path, {}
+
+
+def models(names, folder):
+    """(name, path, keywords of Session) of all models, or of those whose name begins with one of `names`."""
+    entries = manifest.entries()
+    wanted = [e for e in entries if not names or any(e["name"].startswith(n) for n in names)]
+    manifest.fetch(wanted)
+    for name, path, options in manifest.runs(wanted):
+        keywords = {"dims": {}, "shapes": {}}
+        for flag, value in zip(options[::2], options[1::2]):
+            key, _, size = value.rpartition("=")
+            if flag == "--dim":
+                keywords["dims"][key] = int(size)
+            if flag == "--shape":
+                keywords["shapes"][key] = [] if size == "scalar" else [int(n) for n in size.split("x")]
+        yield name, path, keywords
+    others = [(path.stem, path, {}) for path in sorted((ROOT / "models" / "exported").glob("*.onnx"))]
+    for name, path, keywords in [*others, *recurrent(folder)]:
+        if not names or any(name.startswith(n) for n in names):
+            yield name, path, keywords
+
+
+def milliseconds(load):
+    start = time.perf_counter()
+    load()
+    return (time.perf_counter() - start) * 1e3
+
+
+def measure(path, keywords, arguments):
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 3
+    options.intra_op_num_threads = arguments.threads
+
+    def ours(cache):
+        return lambda: ane.Session(path, cache=cache, threads=arguments.threads, **keywords)
+
+    contestants = {
+        "cold": ours(False), "warm": ours(True),
+        "ort": lambda: onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])}
+    for load in contestants.values():  # the first finds files on the disk, and fills the cache
+        load()
+    times = {name: [] for name in contestants}
+    for _ in range(arguments.repeat):
+        for name, load in contestants.items():
+            times[name].append(milliseconds(load))
+    return {name: statistics.median(taken) for name, taken in times.items()}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--repeat", type=int, default=9)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--limit", type=float)
+    parser.add_argument("names", nargs="*")
+    arguments = parser.parse_args()
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["ANEMONE_PROGRAM_CACHE"] = f"{folder}/programs"
+        for name, path, keywords in models(arguments.names, folder):
+            try:
+                times = measure(path, keywords, arguments)
+            except Exception as error:  # noqa: BLE001: one model must not end the table
+                print(f"{name}: {str(error).splitlines()[0][:150]}", file=sys.stderr)
+                continue
+            rows.append((times["cold"] / times["ort"], times["warm"] / times["ort"], name, times))
+    print(f"{'model':38} {'ORT ms':>8} {'cold ms':>8} {'warm ms':>8} {'cold/ORT':>9} {'warm/ORT':>9} "
+          f"{'warm/cold':>9}")
+    for cold, warm, name, times in sorted(rows, reverse=True):
+        print(f"{name:38} {times['ort']:8.1f} {times['cold']:8.1f} {times['warm']:8.1f} {cold:9.2f} "
+              f"{warm:9.2f} {times['warm'] / times['cold']:9.2f}")
+    over = sum(1 for row in rows if row[0] > 1.1)
+    print(f"{len(rows)} models; cold above 1.1: {over}; warm above 1.1: {sum(1 for row in rows if row[1] > 1.1)}")
+    return 1 if arguments.limit and any(row[0] > arguments.limit for row in rows) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

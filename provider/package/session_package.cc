@@ -1,0 +1,381 @@
+#include "provider/package/session_package.h"
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "anemone/version.h"
+#include "base/status_macros.h"
+#include "engine/formats/json.h"
+#include "fallback/cpu_segment.h"
+#include "importer/read/reader.h"
+#include "importer/read/skeleton.h"
+#include "importer/write/to_onnx.h"
+#include "provider/package/package_tensors.h"
+
+namespace anemone {
+namespace {
+
+constexpr char kSection[] = "session.model", kDomain[] = "anemone.session";
+constexpr char kEngine[] = "engine", kCpu[] = "cpu";
+constexpr char kLine[] = "line", kFacts[] = "facts";
+
+absl::Status Damaged(absl::string_view what) {
+  return absl::DataLossError(absl::StrCat("package: ", what, "; it is damaged"));
+}
+
+Json NumberOrNull(const auto& value) { return value ? Json(*value) : Json(nullptr); }
+
+Json FactsOf(const PlanFacts& facts) {
+  const PlanSummary& s = facts.summary;
+  return {{"target", s.target},
+          {"engine_segments", s.engine_segments},
+          {"cpu_segments", s.cpu_segments},
+          {"macs", NumberOrNull(s.macs)},
+          {"engine_macs", NumberOrNull(s.engine_macs)},
+          {"engine_macs_share", NumberOrNull(s.engine_macs_share)},
+          {"warnings", s.warnings},
+          {"warned_nodes", s.warned_nodes},
+          {"need", {facts.need.weights, facts.need.values, facts.need.surfaces}}};
+}
+
+template <class T>
+std::optional<T> Optional(const Json& value) {
+  if (value.is_null()) return std::nullopt;
+  return value.get<T>();
+}
+
+absl::Status ReadFacts(const std::string& text, PlanFacts& to) {
+  try {
+    const Json facts = Json::parse(text);
+    to.summary = {.target = facts.at("target").get<std::string>(),
+                  .engine_segments = facts.at("engine_segments").get<int>(),
+                  .cpu_segments = facts.at("cpu_segments").get<int>(),
+                  .macs = Optional<int64_t>(facts.at("macs")),
+                  .engine_macs = Optional<int64_t>(facts.at("engine_macs")),
+                  .engine_macs_share = Optional<double>(facts.at("engine_macs_share")),
+                  .warnings = facts.at("warnings").get<int>(),
+                  .warned_nodes = facts.at("warned_nodes").get<int>()};
+    const Json& need = facts.at("need");
+    to.need = {need.at(0).get<int64_t>(), need.at(1).get<int64_t>(), need.at(2).get<int64_t>()};
+  } catch (const Json::exception& e) {
+    return Damaged(e.what());
+  }
+  return absl::OkStatus();
+}
+
+absl::string_view TextOf(absl::Span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+class Writer {
+ public:
+  Writer(const Graph& graph, const Plan& plan, Package& package)
+      : graph_(graph), plan_(plan), package_(package) {}
+
+  absl::Status Write(const PlanFacts& facts) {
+    proto_.set_ir_version(kWorkingIrVersion);
+    for (const auto& [domain, version] : {std::pair{"", kWorkingOpset}, {kDomain, 1}}) {
+      onnx::OperatorSetIdProto& opset = *proto_.add_opset_import();
+      opset.set_domain(domain);
+      opset.set_version(version);
+    }
+    Fact(kLine, facts.line);
+    Fact(kFacts, FactsOf(facts).dump());
+    out().set_name(graph_.name);
+    for (ValueId v : graph_.inputs) Describe(v, out().add_input());
+    for (ValueId v : graph_.outputs) Describe(v, out().add_output());
+    for (const auto& [v, tensor] : graph_.defaults) AddConstant(NameOf(v), tensor);
+    std::set<ValueId> constants;  // an output may be given twice
+    for (ValueId v : graph_.outputs) {
+      const std::optional<Tensor>& constant = graph_.values[v].constant;
+      if (constant && constants.insert(v).second) AddConstant(NameOf(v), *constant);
+    }
+    for (size_t i = 0; i < plan_.segments.size(); ++i) {
+      ANEMONE_RETURN_IF_ERROR(AddSegment(i));
+    }
+    std::string bytes;
+    if (proto_.ByteSizeLong() > kMostBytes || !proto_.SerializeToString(&bytes)) {
+      return absl::ResourceExhaustedError("package: the constants of CPU segments are too large");
+    }
+    const auto size = static_cast<int64_t>(bytes.size());
+    package_.extensions.push_back({kSection, Tensor::Of<char>(DataType::kUInt8, {size}, bytes)});
+    return absl::OkStatus();
+  }
+
+ private:
+  static constexpr size_t kMostBytes = size_t{1} << 30;
+
+  onnx::GraphProto& out() { return *proto_.mutable_graph(); }
+  const std::string& NameOf(ValueId v) const { return graph_.values[v].name; }
+
+  void Fact(const char* key, std::string value) {
+    onnx::StringStringEntryProto& fact = *proto_.add_metadata_props();
+    fact.set_key(key);
+    fact.set_value(std::move(value));
+  }
+
+  void Describe(ValueId v, onnx::ValueInfoProto* to) {
+    described_.insert(v);
+    to->set_name(NameOf(v));
+    *to->mutable_type() = TypeOf(graph_.values[v]);
+  }
+
+  // The elements are not stored if they are in a source of the package.
+  void AddConstant(const std::string& name, const Tensor& tensor) {
+    const bool is_plain =
+        tensor.compressed() == nullptr && !tensor.is_fill() && tensor.type() != DataType::kString;
+    const auto source =
+        is_plain ? FindSource(package_.sources, TextOf(tensor.bytes())) : std::nullopt;
+    onnx::TensorProto& made = *out().add_initializer();
+    if (!source) {
+      made = ToProto(tensor);
+    } else {
+      made.set_data_type(static_cast<int32_t>(tensor.type()));
+      for (int64_t size : tensor.dims()) made.add_dims(size);
+      made.set_data_location(onnx::TensorProto::EXTERNAL);
+      for (const auto& [key, value] : {std::pair<const char*, uint64_t>{"source", source->source},
+                                       {"offset", source->offset},
+                                       {"length", tensor.bytes().size()}}) {
+        onnx::StringStringEntryProto& entry = *made.add_external_data();
+        entry.set_key(key);
+        entry.set_value(absl::StrCat(value));
+      }
+    }
+    made.set_name(name);
+  }
+
+  absl::Status AddSegment(size_t index) {
+    const Segment& segment = plan_.segments[index];
+    if (!segment.bodies.empty()) {
+      return absl::UnimplementedError("package: a body has an engine segment");
+    }
+    onnx::NodeProto& node = *out().add_node();
+    node.set_domain(kDomain);
+    for (ValueId v : segment.inputs) node.add_input(NameOf(v));
+    for (ValueId v : segment.outputs) node.add_output(NameOf(v));
+    for (const auto* values : {&segment.inputs, &segment.outputs}) {
+      for (ValueId v : *values) {
+        if (NameOf(v).empty()) return absl::UnimplementedError("package: a value has no name");
+        if (described_.count(v) == 0) Describe(v, out().add_value_info());
+      }
+    }
+    if (segment.placement != Placement::kEngine) return AddCpu(index, node);
+    node.set_op_type(kEngine);
+    AddAttribute("segment", node).set_i(static_cast<int64_t>(package_.segments.size()));
+    PackagedSegment& packaged = package_.segments.emplace_back();
+    packaged.name = absl::StrCat("segment ", index);
+    packaged.network = segment.network;
+    for (const auto& [values, ports] :
+         {std::pair{&segment.inputs, &packaged.inputs}, {&segment.outputs, &packaged.outputs}}) {
+      for (ValueId v : *values) {
+        const Value& value = graph_.values[v];
+        ports->push_back({value.name, value.type, value.dims()});
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status AddCpu(size_t index, onnx::NodeProto& node) {
+    const Segment& segment = plan_.segments[index];
+    node.set_op_type(kCpu);
+    node.set_name(CpuSegment::LabelOf(graph_, segment.nodes));
+    ANEMONE_ASSIGN_OR_RETURN(
+        const OnnxModel made,
+        CpuSegment::ModelOf(graph_, segment.nodes, segment.inputs, segment.outputs));
+    onnx::AttributeProto& names = AddAttribute("constants", node);
+    names.set_type(onnx::AttributeProto::STRINGS);
+    for (const ExternalConstant& constant : made.external) {
+      const std::string name = absl::StrCat("constant ", index, " ", constant.name);
+      AddConstant(name, constant.tensor);
+      node.add_input(name);
+      names.add_strings(constant.name);
+    }
+    onnx::AttributeProto& text = AddAttribute("model", node);
+    text.set_type(onnx::AttributeProto::STRING);
+    if (!made.proto.SerializeToString(text.mutable_s())) {
+      return absl::ResourceExhaustedError("package: a CPU segment is too large");
+    }
+    return absl::OkStatus();
+  }
+
+  static onnx::AttributeProto& AddAttribute(const char* name, onnx::NodeProto& node) {
+    onnx::AttributeProto& attribute = *node.add_attribute();
+    attribute.set_name(name);
+    attribute.set_type(onnx::AttributeProto::INT);
+    return attribute;
+  }
+
+  const Graph& graph_;
+  const Plan& plan_;
+  Package& package_;
+  onnx::ModelProto proto_;
+  std::set<ValueId> described_;
+};
+
+// Keeps everything alive that a read model points to.
+struct Owner {
+  Tensor section;
+  std::vector<Tensor> sources;
+};
+
+// Replaces the places of constants in sources by their bytes.
+absl::Status FillIn(const std::vector<Tensor>& sources, Skeleton& skeleton) {
+  for (onnx::TensorProto& tensor : *skeleton.proto.mutable_graph()->mutable_initializer()) {
+    if (tensor.data_location() != onnx::TensorProto::EXTERNAL) continue;
+    uint64_t source = sources.size(), offset = 0, length = 0;
+    for (const onnx::StringStringEntryProto& entry : tensor.external_data()) {
+      uint64_t& to = entry.key() == "source" ? source : entry.key() == "offset" ? offset : length;
+      if (!absl::SimpleAtoi(entry.value(), &to)) return Damaged("a number of a place");
+    }
+    if (source >= sources.size()) return Damaged("a constant is in no source");
+    const absl::Span<const std::byte> bytes = sources[source].bytes();
+    if (offset > bytes.size() || length > bytes.size() - offset) {
+      return Damaged("a constant is outside its source");
+    }
+    tensor.clear_data_location();
+    tensor.clear_external_data();
+    AddPayload(bytes.subspan(offset, length), &skeleton, &tensor);
+  }
+  return absl::OkStatus();
+}
+
+// Whether the values are those that the ports of a segment carry.
+bool Fit(const Graph& graph, const std::vector<ValueId>& values,
+         const std::vector<PackagedPort>& ports) {
+  return std::equal(values.begin(), values.end(), ports.begin(), ports.end(),
+                    [&](ValueId v, const PackagedPort& port) {
+                      const Value& value = graph.values[v];
+                      return value.is_static() && value.dims() == port.dims &&
+                             value.type == port.type;
+                    });
+}
+
+const onnx::AttributeProto* Find(const onnx::NodeProto& node, absl::string_view name) {
+  for (const onnx::AttributeProto& attribute : node.attribute()) {
+    if (attribute.name() == name) return &attribute;
+  }
+  return nullptr;
+}
+
+// `inputs` are all inputs of the node; those of the segment itself remain.
+absl::StatusOr<CpuModel> ReadCpu(const Graph& graph, const onnx::NodeProto& node,
+                                 std::vector<ValueId>& inputs) {
+  const onnx::AttributeProto* const text = Find(node, "model");
+  const onnx::AttributeProto* const names = Find(node, "constants");
+  CpuModel made;
+  made.label = node.name();
+  if (text == nullptr || names == nullptr ||
+      names->strings_size() > static_cast<int>(inputs.size()) ||
+      !made.model.proto.ParseFromString(text->s())) {
+    return Damaged("a CPU segment has no model");
+  }
+  const size_t own = inputs.size() - names->strings_size();
+  for (int i = 0; i < names->strings_size(); ++i) {
+    const std::optional<Tensor>& constant = graph.values[inputs[own + i]].constant;
+    if (!constant) return Damaged("a constant is missing");
+    made.model.external.push_back({names->strings(i), *constant});
+  }
+  inputs.resize(own);
+  return made;
+}
+
+// Makes inputs of all values that have no data, so that the graph can be read without its nodes:
+// their operators are not ONNX's. Returns the nodes.
+google::protobuf::RepeatedPtrField<onnx::NodeProto> TakeNodes(onnx::GraphProto& graph) {
+  google::protobuf::RepeatedPtrField<onnx::NodeProto> nodes;
+  nodes.Swap(graph.mutable_node());
+  std::set<std::string> known;
+  for (const onnx::ValueInfoProto& input : graph.input()) known.insert(input.name());
+  for (const onnx::TensorProto& constant : graph.initializer()) known.insert(constant.name());
+  for (const auto* list : {&graph.output(), &graph.value_info()}) {
+    for (const onnx::ValueInfoProto& info : *list) {
+      if (known.insert(info.name()).second) *graph.add_input() = info;
+    }
+  }
+  return nodes;
+}
+
+// Adds the segment of a node to `made`.
+absl::Status ReadSegment(const Package& package, const onnx::NodeProto& node,
+                         const std::map<std::string, ValueId>& ids, PlannedModel& made) {
+  Segment& segment = made.plan.segments.emplace_back();
+  CpuModel& cpu = made.cpu_models.emplace_back();
+  for (const auto& [names, values] :
+       {std::pair{&node.input(), &segment.inputs}, {&node.output(), &segment.outputs}}) {
+    for (const std::string& name : *names) {
+      const auto found = ids.find(name);
+      if (found == ids.end()) return Damaged("a segment has an unknown port");
+      values->push_back(found->second);
+    }
+  }
+  if (node.op_type() != kEngine) {
+    ANEMONE_ASSIGN_OR_RETURN(cpu, ReadCpu(made.graph, node, segment.inputs));
+    return absl::OkStatus();
+  }
+  segment.placement = Placement::kEngine;
+  const onnx::AttributeProto* const index = Find(node, "segment");
+  if (index == nullptr || index->i() < 0 ||
+      index->i() >= static_cast<int64_t>(package.segments.size())) {
+    return Damaged("an engine segment is missing");
+  }
+  const PackagedSegment& packaged = package.segments[index->i()];
+  if (!Fit(made.graph, segment.inputs, packaged.inputs) ||
+      !Fit(made.graph, segment.outputs, packaged.outputs)) {
+    return Damaged("an engine segment has other ports");
+  }
+  segment.network = packaged.network;
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<Package> ToPackage(const Graph& graph, const Plan& plan, const PlanFacts& facts,
+                                  std::vector<Tensor> sources) {
+  Package package{.target = plan.target,
+                  .route = plan.route,
+                  .producer = kVersion,
+                  .sources = std::move(sources)};
+  ANEMONE_RETURN_IF_ERROR(Writer(graph, plan, package).Write(facts));
+  return package;
+}
+
+absl::StatusOr<PlannedModel> FromPackage(const Package& package) {
+  const auto section =
+      std::find_if(package.extensions.begin(), package.extensions.end(),
+                   [](const PackageExtension& each) { return each.name == kSection; });
+  if (section == package.extensions.end()) return Damaged("it has no model");
+  const auto owner = std::make_shared<const Owner>(Owner{section->bytes, package.sources});
+  ANEMONE_ASSIGN_OR_RETURN(const std::unique_ptr<const Skeleton> read,
+                           MakeSkeleton(TextOf(owner->section.bytes()), owner));
+  Skeleton skeleton = *read;
+  ANEMONE_RETURN_IF_ERROR(FillIn(owner->sources, skeleton));
+  onnx::GraphProto& graph = *skeleton.proto.mutable_graph();
+  const int inputs = graph.input_size();
+  const auto nodes = TakeNodes(graph);
+  ANEMONE_ASSIGN_OR_RETURN(Model model, ReadModel(skeleton, ExternalData::InFolder("")));
+  PlannedModel made;
+  for (const onnx::StringStringEntryProto& fact : skeleton.proto.metadata_props()) {
+    if (fact.key() == kLine) made.facts.line = fact.value();
+    if (fact.key() == kFacts) ANEMONE_RETURN_IF_ERROR(ReadFacts(fact.value(), made.facts));
+  }
+  made.plan.target = package.target;
+  made.plan.route = package.route;
+  made.graph = std::move(model.graph);
+  made.graph.inputs.resize(inputs);
+  std::map<std::string, ValueId> ids;
+  for (size_t v = 0; v < made.graph.values.size(); ++v) {
+    ids.emplace(made.graph.values[v].name, static_cast<ValueId>(v));
+  }
+  for (const onnx::NodeProto& node : nodes) {
+    ANEMONE_RETURN_IF_ERROR(ReadSegment(package, node, ids, made));
+  }
+  return made;
+}
+
+}  // namespace anemone

@@ -1,0 +1,42 @@
+#include "provider/run_inputs.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/status_macros.h"
+#include "provider/ports.h"
+
+namespace anemone {
+
+absl::StatusOr<std::vector<OnnxValue>> InputsInOrder(const Graph& graph,
+                                                     absl::Span<const PortInfo> ports,
+                                                     const NamedValues& given) {
+  std::vector<OnnxValue> values;
+  for (size_t i = 0; i < ports.size(); ++i) {
+    const auto found = given.find(ports[i].name);
+    if (found != given.end()) {
+      ANEMONE_RETURN_IF_ERROR(CheckInput(graph, graph.inputs[i], ports[i], found->second));
+      values.push_back(found->second);
+    } else if (ports[i].has_default) {
+      values.emplace_back(graph.defaults.at(graph.inputs[i]));
+    } else {
+      return absl::InvalidArgumentError(
+          absl::StrCat("input '", ports[i].name, "': missing; give an array for it"));
+    }
+  }
+  for (const auto& entry : given) {
+    const std::string& name = entry.first;
+    const bool known = std::any_of(ports.begin(), ports.end(),
+                                   [&](const PortInfo& port) { return port.name == name; });
+    if (known) continue;
+    const std::string names = absl::StrJoin(
+        ports, ", ",
+        [](std::string* out, const PortInfo& port) { absl::StrAppend(out, port.name); });
+    return absl::InvalidArgumentError(
+        absl::StrCat("input '", name, "': the model has no such input; it has: ", names));
+  }
+  return values;
+}
+
+}  // namespace anemone

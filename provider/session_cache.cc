@@ -1,0 +1,103 @@
+#include "provider/session_cache.h"
+
+#include <sys/stat.h>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/guarded.h"
+#include "base/mapped_file.h"
+#include "fallback/ort_runtime.h"
+#include "importer/read/model_files.h"
+#include "provider/settings.h"
+
+namespace anemone {
+namespace {
+
+// The bytes of the model and of its external data. Empty if one of them cannot be read.
+std::vector<Tensor> SourcesOf(const std::string& path,
+                              const std::shared_ptr<const std::string>& bytes) {
+  const auto view = [](absl::Span<const std::byte> of, std::shared_ptr<const void> owner) {
+    return Tensor::View(DataType::kUInt8, {static_cast<int64_t>(of.size())}, of, std::move(owner));
+  };
+  if (bytes != nullptr) {
+    return {view({reinterpret_cast<const std::byte*>(bytes->data()), bytes->size()}, bytes)};
+  }
+  std::vector<Tensor> sources;
+  for (const std::string& name : FilesOfModel(path)) {
+    const auto file = MappedFile::Open(name);
+    if (!file.ok()) return {};
+    sources.push_back(view((*file)->bytes(), *file));
+  }
+  return sources;
+}
+
+// Which ONNX Runtime folds constants and runs CPU segments.
+std::string RuntimeIdentity(const Settings& settings) {
+  const std::string library = OrtRuntime::NamedLibrary(settings.ort_library);
+  struct stat info = {};
+  if (::stat(library.c_str(), &info) != 0) return library;
+  return absl::StrCat(library, " ", info.st_size, " ", info.st_mtime);
+}
+
+CacheKey KeyOf(const Settings& settings, const std::vector<Tensor>& sources) {
+  CacheKey key;
+  key.Add("session", "1");  // the version of session_package.h
+  for (const Setting& setting : AllSettings()) {
+    if (setting.key != nullptr) key.Add(setting.name, setting.key(settings));
+  }
+  if (settings.memory_limit > 0) {  // the entry says how much memory the program needs
+    key.Add("need", absl::StrCat(settings.numerics, " ", settings.heed_limits));
+  }
+  key.Add("runtime", RuntimeIdentity(settings));
+  for (const Tensor& source : sources) {
+    key.Add("file", {reinterpret_cast<const char*>(source.bytes().data()), source.bytes().size()});
+  }
+  return key;
+}
+
+}  // namespace
+
+std::shared_ptr<SessionCache> SessionCache::Open(const Settings& settings, const std::string& path,
+                                                 std::shared_ptr<const std::string> bytes) {
+  if (!settings.cache || settings.hazards) return nullptr;
+  const std::string folder = DefaultCacheFolder();
+  if (folder.empty()) return nullptr;
+  std::vector<Tensor> sources = SourcesOf(path, bytes);
+  if (sources.empty()) return nullptr;
+  auto cache = ProgramCache::Open({.folder = folder});
+  if (!cache.ok()) return nullptr;
+  CacheKey key = anemone::KeyOf(settings, sources);
+  return std::shared_ptr<SessionCache>(
+      new SessionCache(*std::move(cache), std::move(sources), std::move(key)));
+}
+
+CacheKey SessionCache::KeyOf(const ImportOptions& importing) const {
+  CacheKey key = key_;
+  for (const auto& [name, size] : importing.dims) {
+    key.Add(absl::StrCat("dim ", name), absl::StrCat(size));
+  }
+  for (const auto& [name, shape] : importing.shapes) {
+    key.Add(absl::StrCat("shape ", name), absl::StrJoin(shape, "x"));
+  }
+  return key;
+}
+
+std::optional<PlannedModel> SessionCache::Find(const ImportOptions& importing) const {
+  const CacheKey key = KeyOf(importing);
+  auto found = cache_->Find(key, sources_);
+  if (!found.ok() || !found->has_value()) return std::nullopt;
+  auto model = Guarded("read a program", [&] { return FromPackage(**found); });
+  if (model.ok()) return *std::move(model);
+  cache_->Drop(key, model.status());
+  return std::nullopt;
+}
+
+void SessionCache::Store(const ImportOptions& importing, const Graph& graph, const Plan& plan,
+                         const PlanFacts& facts) const {
+  Guarded("store a program", [&]() -> absl::Status {
+    const auto package = ToPackage(graph, plan, facts, sources_);
+    return package.ok() ? cache_->Store(KeyOf(importing), *package) : package.status();
+  }).IgnoreError();
+}
+
+}  // namespace anemone

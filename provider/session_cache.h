@@ -1,0 +1,52 @@
+// provider/session_cache.h: the program cache of direct mode: what a session has planned for a
+// model, by everything that the plan depends on.
+//
+//   auto cache = SessionCache::Open(settings, "net.onnx", nullptr);   // null: do without
+//   if (auto found = cache->Find(importing)) ...                      // nothing is imported
+//   cache->Store(importing, planned);
+#ifndef ANEMONE_PROVIDER_SESSION_CACHE_H_
+#define ANEMONE_PROVIDER_SESSION_CACHE_H_
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "anemone/settings.h"
+#include "anemone/tensor.h"
+#include "importer/importer.h"
+#include "provider/package/program_cache.h"
+#include "provider/package/session_package.h"
+
+namespace anemone {
+
+class SessionCache {
+ public:
+  // For the model at `path` with its external data, or in memory if `bytes` is not null. Null if
+  // the settings or the environment turn the cache off, if its folder cannot be used, if the model
+  // cannot be read, or if the session needs the whole plan (Settings::hazards).
+  static std::shared_ptr<SessionCache> Open(const Settings& settings, const std::string& path,
+                                            std::shared_ptr<const std::string> bytes);
+
+  // The plan of the model with these dims and shapes. Nullopt if it is not in the cache; a damaged
+  // entry is removed. A later Find() or Store() of the same options hashes nothing again.
+  // Thread-safe.
+  std::optional<PlannedModel> Find(const ImportOptions& importing) const;
+  // Stores it. If that fails, for example because the disk is full, the next session plans again.
+  void Store(const ImportOptions& importing, const Graph& graph, const Plan& plan,
+             const PlanFacts& facts) const;
+
+ private:
+  SessionCache(std::unique_ptr<ProgramCache> cache, std::vector<Tensor> sources, CacheKey key)
+      : cache_(std::move(cache)), sources_(std::move(sources)), key_(std::move(key)) {}
+  CacheKey KeyOf(const ImportOptions& importing) const;
+
+  const std::unique_ptr<ProgramCache> cache_;
+  const std::vector<Tensor> sources_;  // the model's files
+  const CacheKey key_;                 // of the files and settings
+};
+
+}  // namespace anemone
+
+#endif  // ANEMONE_PROVIDER_SESSION_CACHE_H_
