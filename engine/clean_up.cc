@@ -57,8 +57,8 @@ std::optional<Operand> Shortcut(const Network& network, Unit& unit) {
   return std::nullopt;
 }
 
-// Identifies layout units that do the same to the same operand. The lowerings of several readers of
-// one value add such duplicates.
+// Identifies units that only change the layout, or convert a uint8 port, and do the same to the
+// same operand. The lowerings of several readers of one value add such duplicates.
 using LayoutKey = std::tuple<const UnitKind*, Operand::Source, int, Dims, std::string>;
 struct LayoutLess {
   bool operator()(const LayoutKey& a, const LayoutKey& b) const {
@@ -70,9 +70,15 @@ struct LayoutLess {
   }
 };
 
-std::optional<LayoutKey> KeyOf(const Unit& unit) {
-  bool is_layout = unit.kind->run.is_view || PermutationOf(unit);
-  if (!is_layout) return std::nullopt;
+bool ReadsImage(const Network& network, const Unit& unit) {
+  return unit.bottoms.size() == 1 && unit.weights.empty() &&
+         unit.bottoms[0].source == Operand::Source::kInput &&
+         network.inputs[unit.bottoms[0].index].format == Format::kUInt8;
+}
+
+std::optional<LayoutKey> KeyOf(const Network& network, const Unit& unit) {
+  const bool is_layout = unit.kind->run.is_view || PermutationOf(unit);
+  if (!is_layout && !ReadsImage(network, unit)) return std::nullopt;
   std::string keys = unit.kind->Write(unit.params.get()).dump();
   const Operand& from = unit.bottoms[0];
   return LayoutKey{unit.kind, from.source, from.index, unit.dims, std::move(keys)};
@@ -168,7 +174,7 @@ void CleanUp(Network& network) {
     stands_for[i] = self;
     if (auto shortcut = Shortcut(network, unit)) {
       stands_for[i] = *shortcut;
-    } else if (auto key = KeyOf(unit)) {
+    } else if (auto key = KeyOf(network, unit)) {
       stands_for[i] = seen.emplace(*key, self).first->second;
     }
   }

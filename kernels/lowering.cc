@@ -9,6 +9,7 @@
 #include "base/status_macros.h"
 #include "importer/elements.h"
 #include "kernels/integers.h"
+#include "kernels/units/goc.h"
 #include "kernels/units/transpose.h"
 #include "rule_table.h"  // generated
 
@@ -112,7 +113,20 @@ absl::Status LowerContext::CheckType(DataType type) {
   return Refuse(rule::kPortFormat);
 }
 
+Format PortFormat(const Value& value) {
+  const bool is_input = value.producer == kNone && !value.constant;
+  return is_input && value.type == DataType::kUInt8 ? Format::kUInt8 : Format::kFloat16;
+}
+
 Operand LowerContext::In(ValueId value) {
+  const Operand stored = InAsStored(value);
+  if (!ok() || BottomOf(stored).format != Format::kUInt8) return stored;
+  const auto [converted, is_new] = converted_.try_emplace(value);
+  if (is_new) converted->second = ScaleAndShift(*this, stored, 1, 0);
+  return converted->second;
+}
+
+Operand LowerContext::InAsStored(ValueId value) {
   auto found = ports_.find(value);
   if (found != ports_.end()) return found->second;
   const Value& v = graph().values[value];
@@ -132,7 +146,7 @@ Operand LowerContext::In(ValueId value) {
       operand = SwapAxes(*this, stored, Axis::kD, Axis::kC);
     }
   } else {
-    operand = AddInput(v.name, dims);
+    operand = AddInput(v.name, dims, PortFormat(v));
     inputs_.push_back(value);
   }
   ports_.emplace(value, operand);

@@ -70,6 +70,10 @@ struct Match {
 class LowerContext;
 struct MilOperation;  // kernels/mil.h
 
+// The format of the port by which a segment reads the value. uint8 inputs of a model keep their
+// type; all other values are fp16.
+Format PortFormat(const Value& value);
+
 struct Lowering {
   const char* op;  // the anchor's operator
   const char* domain = "";
@@ -108,8 +112,10 @@ class LowerContext : public NetworkBuilder {
   absl::StatusOr<std::vector<int64_t>> ShapeOf(ValueId value);
   // The value as an operand with the dims of PlaceShape: a port or a constant. Refused (frontend)
   // unless its type is float32, float16, bfloat16, bool (0 and 1) or an integer that may be held,
-  // or if ShapeOf() refuses it.
+  // or if ShapeOf() refuses it. A uint8 port is converted to fp16 (numbers from 0 to 255).
   Operand In(ValueId value);
+  // The same, but a uint8 port is not converted. Only ScaleAndShift() (units/goc.h) may read it.
+  Operand InAsStored(ValueId value);
   // Declares `from` to be graph value `value`. kInternal unless its dims are those of PlaceShape.
   absl::Status Out(ValueId value, const Operand& from);
   // The same for an int64 or int32 value whose elements are indices in [0, count). `from` holds
@@ -137,7 +143,8 @@ class LowerContext : public NetworkBuilder {
   bool integers_ = false;
   std::string bound_;
   std::vector<ValueId> inputs_, outputs_;  // by port
-  std::map<ValueId, Operand> ports_;
+  std::map<ValueId, Operand> ports_;       // as stored
+  std::map<ValueId, Operand> converted_;   // of uint8 ports
 };
 
 // The kinds, lowerings and MIL operations that one source file declares.

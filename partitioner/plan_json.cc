@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "importer/read/free_dimensions.h"
+#include "kernels/lowering.h"
 #include "partitioner/plan_groups.h"
 
 namespace anemone {
@@ -82,6 +83,16 @@ Json NamesOf(const Graph& graph, const std::vector<ValueId>& values) {
   return names;
 }
 
+// The inputs that an engine segment reads as uint8, and converts itself.
+Json ImagesOf(const Graph& graph, const Segment& segment) {
+  Json names = Json::array();
+  if (segment.placement != Placement::kEngine) return names;
+  for (ValueId v : segment.inputs) {
+    if (PortFormat(graph.values[v]) == Format::kUInt8) names.push_back(graph.values[v].name);
+  }
+  return names;
+}
+
 void AddSegments(const Model& model, const PlanPart& part, Json& segments) {
   std::vector<int> nodes(part.plan->segments.size());
   for (const PlanEntry& entry : part.plan->entries) {
@@ -100,6 +111,7 @@ void AddSegments(const Model& model, const PlanPart& part, Json& segments) {
                         {"nodes", nodes[i]},
                         {"inputs", NamesOf(*part.graph, segment.inputs)},
                         {"outputs", NamesOf(*part.graph, segment.outputs)},
+                        {"uint8_inputs", ImagesOf(*part.graph, segment)},
                         {"bodies", std::move(bodies)}});
   }
 }

@@ -62,12 +62,14 @@ absl::Status ComparePorts(const Network& network, const Network& again, const Po
 }
 
 // The text in `folder` is the program that the network is written as.
-absl::Status CompareTexts(const Network& network, const std::string& folder) {
+absl::Status CompareTexts(const Network& network, const Target& target, const std::string& folder) {
   int64_t offset = 64;  // weights are stored one behind the other, each behind a header
-  ANEMONE_ASSIGN_OR_RETURN(MilText written, WriteMilProgram(network, [&](const Tensor& tensor) {
-                             const int64_t bytes = tensor.elements() * 2;
-                             return std::exchange(offset, offset + 64 + (bytes + 63) / 64 * 64);
-                           }));
+  ANEMONE_ASSIGN_OR_RETURN(
+      MilText written,
+      WriteMilProgram(network, target, [&](const Tensor& tensor, absl::string_view dtype) {
+        const int64_t bytes = MilBlobBytes(tensor, dtype);
+        return std::exchange(offset, offset + 64 + (bytes + 63) / 64 * 64);
+      }));
   ANEMONE_ASSIGN_OR_RETURN(auto text, MappedFile::Open(folder + "/model.mil"));
   ANEMONE_ASSIGN_OR_RETURN(MilProgram read, ReadMil(text->text()));
   return CompareMil(written.program, read);
@@ -123,8 +125,8 @@ absl::Status CheckRoundTrip(const Network& network, const Target& target,
     const UnitNote& first = found.missing[0];
     return absl::UnimplementedError(absl::StrCat(first.type, " '", first.unit, "': ", first.why));
   }
-  ANEMONE_ASSIGN_OR_RETURN(PortNames ports, format.save(prepared, options, folder));
-  if (format.route == Route::kMil) ANEMONE_RETURN_IF_ERROR(CompareTexts(prepared, folder));
+  ANEMONE_ASSIGN_OR_RETURN(PortNames ports, format.save(prepared, target, options, folder));
+  if (format.route == Route::kMil) ANEMONE_RETURN_IF_ERROR(CompareTexts(prepared, target, folder));
   ANEMONE_ASSIGN_OR_RETURN(Network again, ReadFolder(format, folder, target));
   ANEMONE_RETURN_IF_ERROR(ComparePorts(network, again, ports));
   ANEMONE_ASSIGN_OR_RETURN(auto want, OutputsOf(network, target, format.route, 7));

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cassert>
 #include <cstring>
+#include <iterator>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -13,6 +15,21 @@ namespace {
 
 constexpr int64_t kHeader = 64;  // bytes of the header of the file, and of a chunk
 constexpr uint32_t kMagic = 0xDEADBEEF;
+
+// coremltools BlobDataType.hpp.
+struct TypeCode {
+  absl::string_view dtype;
+  uint32_t code;
+};
+constexpr TypeCode kTypes[] = {{"fp16", 1}, {"uint8", 3}, {"int8", 4},  {"uint16", 7},
+                               {"int4", 8}, {"uint1", 9}, {"uint4", 11}};
+
+uint32_t CodeOf(absl::string_view dtype) {
+  const auto* type = std::find_if(std::begin(kTypes), std::end(kTypes),
+                                  [&](const TypeCode& row) { return row.dtype == dtype; });
+  assert(type != std::end(kTypes));
+  return type->code;
+}
 
 using Header = std::array<std::byte, kHeader>;
 
@@ -28,6 +45,11 @@ uint32_t Get(const std::byte* at) {
 
 }  // namespace
 
+int64_t MilBlobBytes(const Tensor& tensor, absl::string_view dtype) {
+  return dtype == "fp16" ? tensor.elements() * int64_t{sizeof(math::Half)}
+                         : ByteSize(tensor.type(), tensor.dims());
+}
+
 MilBlobWriter::MilBlobWriter(std::ostream& out) : out_(out) {
   Header header{};
   Put(header, 0, 1);
@@ -36,36 +58,45 @@ MilBlobWriter::MilBlobWriter(std::ostream& out) : out_(out) {
   size_ = kHeader;
 }
 
-int64_t MilBlobWriter::Add(const Tensor& tensor) {
+int64_t MilBlobWriter::Add(const Tensor& tensor, absl::string_view dtype) {
   const int64_t offset = size_, data = size_ + kHeader;
-  const bool is_float = IsEngineConstant(tensor.type()) && tensor.type() != DataType::kBool;
-  const int64_t element = is_float ? int64_t{sizeof(math::Half)} : BitsOf(tensor.type()) / 8;
-  const int64_t bytes = tensor.elements() * element;
+  const int64_t bytes = MilBlobBytes(tensor, dtype);
   Header header{};
   Put(header, 0, kMagic);
-  Put(header, 4, 1);
+  Put(header, 4, CodeOf(dtype));
   Put(header, 8, static_cast<uint32_t>(bytes));
   Put(header, 16, static_cast<uint32_t>(data));
+  const bool is_packed = BitsOf(tensor.type()) < 8;
+  if (is_packed) {
+    Put(header, 24, static_cast<uint32_t>(bytes * 8 - tensor.elements() * BitsOf(tensor.type())));
+  }
   out_.write(reinterpret_cast<const char*>(header.data()), kHeader);
-  constexpr int64_t kAtOnce = 1 << 16;
-  std::vector<math::Half> halves;
-  for (int64_t first = 0; first < tensor.elements(); first += kAtOnce) {
-    const int64_t count = std::min(kAtOnce, tensor.elements() - first);
-    if (is_float) {
-      halves.resize(count);
-      ReadHalves(tensor, first, absl::MakeSpan(halves));
-      out_.write(reinterpret_cast<const char*>(halves.data()), count * element);
-      continue;
-    }
-    const char* from = reinterpret_cast<const char*>(tensor.bytes().data());
-    for (int64_t i = 0; i < count; ++i) {
-      out_.write(from + (tensor.is_fill() ? 0 : (first + i) * element), element);
+  if (dtype == "fp16") {
+    WriteHalves(tensor);
+  } else if (!tensor.is_fill()) {
+    out_.write(reinterpret_cast<const char*>(tensor.bytes().data()), bytes);
+  } else {
+    const absl::Span<const std::byte> element = tensor.bytes();
+    for (int64_t i = 0; i < tensor.elements(); ++i) {
+      out_.write(reinterpret_cast<const char*>(element.data()),
+                 static_cast<int64_t>(element.size()));
     }
   }
   const int64_t padding = (kHeader - bytes % kHeader) % kHeader;
   out_.write(reinterpret_cast<const char*>(Header{}.data()), padding);
   size_ = data + bytes + padding;
   return offset;
+}
+
+void MilBlobWriter::WriteHalves(const Tensor& tensor) {
+  constexpr int64_t kAtOnce = 1 << 16;
+  std::vector<math::Half> halves;
+  for (int64_t first = 0; first < tensor.elements(); first += kAtOnce) {
+    halves.resize(std::min(kAtOnce, tensor.elements() - first));
+    ReadHalves(tensor, first, absl::MakeSpan(halves));
+    out_.write(reinterpret_cast<const char*>(halves.data()),
+               static_cast<int64_t>(halves.size() * sizeof(math::Half)));
+  }
 }
 
 absl::Status MilBlobWriter::Finish() {

@@ -2,35 +2,48 @@
 // file is a header of 64 bytes and one chunk for each tensor. A chunk is a header of 64 bytes
 // (magic number, size and offset of the data) and the data, which starts at a multiple of 64. MIL
 // refers to a tensor by the offset of its chunk's header (orion.json 8: any other offset reads
-// garbage). Integers are little endian; floats are fp16. Facts: netplist.md, orion.json surfaces
-// "blobfile".
+// garbage). Integers are little endian; floats are fp16. Types of less than 8 bits are packed, the
+// first element in the lowest bits. Facts: netplist.md, orion.json surfaces "blobfile"; the codes
+// of types and the bits of padding: coremltools BlobDataType.hpp, StorageFormat.hpp.
 #ifndef ANEMONE_ENGINE_FORMATS_MIL_BLOBS_H_
 #define ANEMONE_ENGINE_FORMATS_MIL_BLOBS_H_
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <ostream>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "anemone/tensor.h"
 
 namespace anemone {
+
+// Stores a tensor in the weights file as elements of a MIL type, and returns the offset by which
+// MIL refers to it (MilBlobWriter::Add).
+using MilBlobSink = std::function<int64_t(const Tensor&, absl::string_view dtype)>;
+
+// The number of bytes of the chunk's data.
+int64_t MilBlobBytes(const Tensor& tensor, absl::string_view dtype);
 
 class MilBlobWriter {
  public:
   // Writes the header. `out` must outlive the writer. Write errors are reported by Finish().
   explicit MilBlobWriter(std::ostream& out);
 
-  // Appends the tensor (floats as fp16, integers and bools unchanged). Returns the offset by which
-  // MIL refers to it.
-  int64_t Add(const Tensor& tensor);
+  // Appends the tensor. `dtype` is "fp16", to which floats are rounded, the tensor's own type
+  // ("uint16", "int8", "uint8", "int4", "uint4"), or "uint1" for a tensor of uint8, each with eight
+  // elements. Returns the offset by which MIL refers to it.
+  int64_t Add(const Tensor& tensor, absl::string_view dtype);
 
   // kDataLoss if a write failed; kResourceExhausted if the file has 4 GiB or more.
   absl::Status Finish();
 
  private:
+  void WriteHalves(const Tensor& tensor);
+
   std::ostream& out_;
   int64_t size_ = 0;
 };

@@ -11,8 +11,6 @@
 namespace anemone {
 namespace {
 
-constexpr const char* kWeightsPath = "@model_path/weights/weight.bin";
-
 MilType Scalar(const char* dtype) { return {dtype, std::nullopt}; }
 MilType TensorType(const char* dtype, std::vector<int64_t> shape) {
   return {dtype, std::move(shape)};
@@ -36,8 +34,8 @@ bool HasDepth(const Network& network) {
 
 }  // namespace
 
-MilEmitter::MilEmitter(const Network& network, const MilBlobSink& blobs)
-    : network_(network), blobs_(blobs), rank_(HasDepth(network) ? 5 : 4) {
+MilEmitter::MilEmitter(const Network& network, const Target& target, const MilBlobSink& blobs)
+    : network_(network), target_(target), blobs_(blobs), rank_(HasDepth(network) ? 5 : 4) {
   text_.program.build_info = {{"component", "anemone"}};
 }
 
@@ -118,11 +116,32 @@ std::string MilEmitter::Text(const std::string& value) {
 }
 
 std::string MilEmitter::Weight(const Tensor& tensor, Shape shape) {
+  if (std::optional<MilWeight> weight = CompressedMilWeight(tensor, shape, target_, blobs_)) {
+    return Declare(*std::move(weight), std::move(shape));
+  }
   const char* dtype = tensor.type() == DataType::kUInt16 ? "uint16" : "fp16";
   const bool is_bool = tensor.type() == DataType::kBool;  // 0 and 1 on the engine
-  const int64_t offset =
-      blobs_(is_bool ? Tensor::Floats(tensor.dims(), RoundedFloats(tensor)) : tensor);
-  return Constant({TensorType(dtype, std::move(shape)), {}, MilBlob{kWeightsPath, offset}});
+  const Tensor numbers = is_bool ? Tensor::Floats(tensor.dims(), RoundedFloats(tensor)) : tensor;
+  return Constant(StoredValue(numbers, TensorType(dtype, std::move(shape)), blobs_));
+}
+
+// Writes the operation that expands a compressed weight, and returns its name.
+std::string MilEmitter::Declare(MilWeight weight, Shape shape) {
+  MilStatement statement{.op = weight.op};
+  if (!weight.is_inline) {
+    for (auto& [key, value] : weight.parts) {
+      statement.arguments.push_back({key, {Constant(std::move(value))}});
+    }
+    weight.parts.clear();
+  }
+  const std::string name = Take("weight");
+  statement.outputs = {{TensorType("fp16", std::move(shape)), name}};
+  statement.attributes = std::move(weight.parts);
+  statement.attributes.push_back({"name", {Scalar("string"), name, std::nullopt}});
+  std::sort(statement.attributes.begin(), statement.attributes.end(),
+            [](const auto& a, const auto& b) { return a.first < b.first; });
+  text_.program.statements.push_back(std::move(statement));
+  return name;
 }
 
 std::string MilEmitter::Emit(const char* op, std::vector<MilArgument> arguments, Shape shape) {
@@ -227,8 +246,9 @@ void MilEmitter::Rename(const std::map<std::string, std::string>& names) {
   }
 }
 
-absl::StatusOr<MilText> WriteMilProgram(const Network& network, const MilBlobSink& blobs) {
-  MilEmitter emitter(network, blobs);
+absl::StatusOr<MilText> WriteMilProgram(const Network& network, const Target& target,
+                                        const MilBlobSink& blobs) {
+  MilEmitter emitter(network, target, blobs);
   emitter.WriteInputs();
   if (std::vector<MilRefusal> refused = emitter.WriteUnits(); !refused.empty()) {
     return absl::Status(refused[0].status.code(),
@@ -239,9 +259,9 @@ absl::StatusOr<MilText> WriteMilProgram(const Network& network, const MilBlobSin
   return std::move(emitter.text_);
 }
 
-std::vector<MilRefusal> RefusedByMil(const Network& network) {
-  const MilBlobSink nowhere = [](const Tensor&) { return int64_t{0}; };
-  MilEmitter emitter(network, nowhere);
+std::vector<MilRefusal> RefusedByMil(const Network& network, const Target& target) {
+  const MilBlobSink nowhere = [](const Tensor&, absl::string_view) { return int64_t{0}; };
+  MilEmitter emitter(network, target, nowhere);
   emitter.WriteInputs();
   return emitter.WriteUnits();
 }

@@ -13,7 +13,6 @@
 #ifndef ANEMONE_ENGINE_FORMATS_MIL_EMITTER_H_
 #define ANEMONE_ENGINE_FORMATS_MIL_EMITTER_H_
 
-#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -23,15 +22,14 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "engine/formats/mil_blobs.h"
 #include "engine/formats/mil_program.h"
+#include "engine/formats/mil_weights.h"
 #include "engine/network.h"
 #include "engine/port_names.h"
+#include "engine/target.h"
 
 namespace anemone {
-
-// Stores a tensor in the weights file, and returns the offset by which MIL refers to it
-// (MilBlobWriter::Add).
-using MilBlobSink = std::function<int64_t(const Tensor&)>;
 
 struct MilText {
   MilProgram program;
@@ -39,9 +37,11 @@ struct MilText {
 };
 
 // Ports keep their names as far as MIL allows: names consist of letters, digits and underscores and
-// are unique. kUnimplemented if no MIL operation is known for a unit (the message names the unit
-// and the reason), or if an output is a constant.
-absl::StatusOr<MilText> WriteMilProgram(const Network& network, const MilBlobSink& blobs);
+// are unique. Compressed weights stay compressed in the forms that the target has (mil_weights.h).
+// kUnimplemented if no MIL operation is known for a unit (the message names the unit and the
+// reason), or if an output is a constant.
+absl::StatusOr<MilText> WriteMilProgram(const Network& network, const Target& target,
+                                        const MilBlobSink& blobs);
 
 // A unit that cannot be written, and why.
 struct MilRefusal {
@@ -50,7 +50,7 @@ struct MilRefusal {
 };
 
 // All units that cannot be written, in order.
-std::vector<MilRefusal> RefusedByMil(const Network& network);
+std::vector<MilRefusal> RefusedByMil(const Network& network, const Target& target);
 
 class MilEmitter {
  public:
@@ -77,7 +77,8 @@ class MilEmitter {
   std::string Half(float value);
   std::string Float(float value);
   std::string Text(const std::string& value);
-  // Writes a const statement for a tensor in the weights file: uint16 indices, or floats as fp16.
+  // Writes statements for a tensor in the weights file: uint16 indices, or floats as fp16, which
+  // may be compressed.
   std::string Weight(const Tensor& tensor, Shape shape);
 
   // Writes a statement with one fp16 result, and returns the name of the result.
@@ -95,9 +96,9 @@ class MilEmitter {
   void Result(std::string name);
 
  private:
-  friend absl::StatusOr<MilText> WriteMilProgram(const Network&, const MilBlobSink&);
-  friend std::vector<MilRefusal> RefusedByMil(const Network&);
-  MilEmitter(const Network& network, const MilBlobSink& blobs);
+  friend absl::StatusOr<MilText> WriteMilProgram(const Network&, const Target&, const MilBlobSink&);
+  friend std::vector<MilRefusal> RefusedByMil(const Network&, const Target&);
+  MilEmitter(const Network& network, const Target& target, const MilBlobSink& blobs);
 
   void WriteInputs();
   std::string WriteConstant(int index);
@@ -106,8 +107,10 @@ class MilEmitter {
   void Rename(const std::map<std::string, std::string>& names);
   std::string Take(const std::string& wish);
   std::string Constant(MilValue value);
+  std::string Declare(MilWeight weight, Shape shape);
 
   const Network& network_;
+  const Target& target_;
   const MilBlobSink& blobs_;
   int rank_ = 4;
   MilText text_;

@@ -38,6 +38,7 @@ absl::Status ExpandSkipLayerNormalization(ContribBody& b);
 absl::Status ExpandSkipSimplifiedLayerNormalization(ContribBody& b);
 
 // contrib/quantized.cc
+absl::Status ExpandDynamicQuantizeLstm(ContribBody& b);
 absl::Status ExpandDynamicQuantizeMatMul(ContribBody& b);
 absl::Status ExpandMatMulIntegerToFloat(ContribBody& b);
 absl::Status ExpandQGemm(ContribBody& b);
@@ -60,6 +61,7 @@ Types TypesOfAttention(const Graph& graph, const Node& node);
 Types TypesOfQAttention(const Graph& graph, const Node& node);
 Types TypesOfMultiHeadAttention(const Graph& graph, const Node& node);
 Types TypeOfGroupQueryAttention(const Graph& graph, const Node& node);
+Types TypesOfDynamicQuantizeLstm(const Graph& graph, const Node& node);
 Types TypeOfEmbedLayerNormalization(const Graph& graph, const Node& node);
 Types TypesOfSimplifiedLayerNormalization(const Graph& graph, const Node& node);
 Types TypeOfMatMulNBits(const Graph& graph, const Node& node);

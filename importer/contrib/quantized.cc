@@ -235,6 +235,77 @@ absl::Status ExpandDynamicQuantizeMatMul(ContribBody& b) {
   return b.Give(0, b.Has(4) ? b.Emit("Add", {y, b.input(4)}) : y);
 }
 
+namespace {
+
+// The weights of an LSTM from an input of constant integers: (directions, columns, rows). There is
+// a scale for each direction, or for each row of each direction.
+struct RecurrentWeight {
+  Tensor codes;
+  size_t scale = 0;
+  Sizes scales;
+};
+
+absl::StatusOr<RecurrentWeight> CheckRecurrent(ContribBody& b, size_t at, size_t scale) {
+  RecurrentWeight w{.scale = scale};
+  ANEMONE_ASSIGN_OR_RETURN(const Sizes dims, b.DimsOf(at, {3}));
+  ANEMONE_ASSIGN_OR_RETURN(w.scales, b.DimsOf(scale, {1, 2}));
+  ANEMONE_RETURN_IF_ERROR(
+      b.Need(w.scales == Sizes{dims[0]} || w.scales == Sizes{dims[0], dims[2]},
+             "want one scale for each direction, or one for each row of each direction"));
+  if (b.Has(scale + 1)) {
+    ANEMONE_ASSIGN_OR_RETURN(const Sizes zeros, b.DimsOf(scale + 1));
+    ANEMONE_RETURN_IF_ERROR(
+        b.Need(zeros == w.scales, "the numbers of scales and zero points differ"));
+  }
+  ANEMONE_ASSIGN_OR_RETURN(const Tensor* known, b.Known(at));
+  ANEMONE_RETURN_IF_ERROR(b.Need(known != nullptr && !known->is_fill() && known->elements() > 0,
+                                 absl::StrCat("input ", at, " is not constant")));
+  ANEMONE_RETURN_IF_ERROR(
+      b.Need(known->type() == DataType::kInt8 || known->type() == DataType::kUInt8,
+             "the weights are not int8 or uint8"));
+  w.codes = *known;
+  return w;
+}
+
+// The weights as floats: (directions, rows, columns), as LSTM has them.
+ValueId Dequantized(ContribBody& b, const RecurrentWeight& w) {
+  const int64_t directions = w.codes.dims()[0], columns = w.codes.dims()[1],
+                rows = w.codes.dims()[2];
+  // Directions, and rows of directions, are the rows of a matrix.
+  const int64_t groups = w.scales.size() == 1 ? directions : directions * rows;
+  Tensor turned = Tensor::Uninitialized(w.codes.type(), {groups, w.codes.elements() / groups});
+  const auto* from = reinterpret_cast<const uint8_t*>(w.codes.bytes().data());
+  auto* to = turned.mutable_data<uint8_t>();
+  for (int64_t d = 0; d < directions; ++d, from += rows * columns) {
+    for (int64_t r = 0; r < rows; ++r) {
+      for (int64_t c = 0; c < columns; ++c) *to++ = from[c * rows + r];
+    }
+  }
+  std::vector<ValueId> inputs = {b.Constant(std::move(turned)),
+                                 b.Reshape(b.input(w.scale), {groups})};
+  if (b.Has(w.scale + 1)) inputs.push_back(b.Reshape(b.input(w.scale + 1), {groups}));
+  const ValueId weight = b.Emit("DequantizeLinear", std::move(inputs), {{"axis", int64_t{0}}});
+  return b.Reshape(weight, {directions, rows, columns});
+}
+
+}  // namespace
+
+// The kernel quantizes the input and the hidden state at run time. The LSTM of floats that replaces
+// it does not.
+absl::Status ExpandDynamicQuantizeLstm(ContribBody& b) {
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<Attribute> attributes, AttributesFor(b, "LSTM"));
+  ANEMONE_RETURN_IF_ERROR(b.Need(b.Int("layout", 0) == 0, "layout 1 is not supported"));
+  ANEMONE_RETURN_IF_ERROR(b.Need(TypeOfInput(b, 0) == DataType::kFloat, "input 0 is not float32"));
+  ANEMONE_ASSIGN_OR_RETURN(const RecurrentWeight w, CheckRecurrent(b, 1, 8));
+  ANEMONE_ASSIGN_OR_RETURN(const RecurrentWeight r, CheckRecurrent(b, 2, 10));
+  std::vector<ValueId> inputs = {b.input(0), Dequantized(b, w), Dequantized(b, r)};
+  for (size_t i = 3; i < 8; ++i) inputs.push_back(b.input(i));
+  while (inputs.back() == kNone) inputs.pop_back();
+  b.Emit("LSTM", std::move(inputs), std::move(attributes));
+  b.emitted().back().outputs = b.node().outputs;
+  return absl::OkStatus();
+}
+
 // Unlike other operators, the inputs are a, b, a's scale, b's scale, a's zero point, b's zero
 // point, bias.
 absl::Status ExpandMatMulIntegerToFloat(ContribBody& b) {

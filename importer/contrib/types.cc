@@ -106,6 +106,21 @@ Types TypeOfMatMulNBits(const Graph& graph, const Node& node) {
   return {WithLast(graph, node, TypeOfInput(graph, node, 0), Known(columns > 0 ? columns : -1))};
 }
 
+// The sequence (length, directions, batch, hidden), and the last hidden and cell states.
+Types TypesOfDynamicQuantizeLstm(const Graph& graph, const Node& node) {
+  const TypeProto type = OnlyType(TypeOfInput(graph, node, 0));
+  Types types(std::min<size_t>(node.outputs.size(), 3), type);
+  const Shape* x = ShapeOfInput(graph, node, 0);
+  const Shape* r = ShapeOfInput(graph, node, 2);
+  if (x == nullptr || x->size() != 3 || r == nullptr || r->size() != 3) return types;
+  for (size_t i = 0; i < types.size(); ++i) {
+    Shape shape = {(*r)[0], (*x)[1], (*r)[1]};
+    if (i == 0) shape.insert(shape.begin(), (*x)[0]);
+    types[i] = Shaped(type, shape);
+  }
+  return types;
+}
+
 Types TypeOfEmbedLayerNormalization(const Graph& graph, const Node& node) {
   const TypeProto type = OnlyType(TypeOfInput(graph, node, 2));
   const Shape* words = ShapeOfInput(graph, node, 0);

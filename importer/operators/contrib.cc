@@ -18,6 +18,10 @@ constexpr Operator kRows[] = {
     {.op_type = "BiasGelu",
      .domain = kMicrosoft,
      .contrib = Contrib{ExpandBiasGelu, TypesLikeFirst, 0b11, 0b11}},
+    {.op_type = "DynamicQuantizeLSTM",
+     .domain = kMicrosoft,
+     .unknown_macs = true,
+     .contrib = Contrib{ExpandDynamicQuantizeLstm, TypesOfDynamicQuantizeLstm, 0b10100000111, 0}},
     {.op_type = "DynamicQuantizeMatMul",
      .domain = kMicrosoft,
      .unknown_macs = true,
@@ -111,7 +115,6 @@ constexpr Operator kRows[] = {
     // Operators that no body replaces. They stay on the CPU.
     {.op_type = "DecoderMaskedMultiHeadAttention", .domain = kMicrosoft, .unknown_macs = true},
     {.op_type = "DecoderMaskedSelfAttention", .domain = kMicrosoft, .unknown_macs = true},
-    {.op_type = "DynamicQuantizeLSTM", .domain = kMicrosoft, .unknown_macs = true},
     {.op_type = "FusedGemm", .domain = kMicrosoft, .unknown_macs = true},
     {.op_type = "MatMulBnb4", .domain = kMicrosoft, .unknown_macs = true},
     {.op_type = "MatMulFpQ4", .domain = kMicrosoft, .unknown_macs = true},

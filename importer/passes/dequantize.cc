@@ -1,32 +1,20 @@
 // Moves DequantizeLinear next to the QuantizeLinear whose integers it reads, so that no other node
 // reads integers.
-#include <optional>
 #include <set>
 #include <utility>
 #include <vector>
 
-#include "anemone/compressed.h"
 #include "importer/elements.h"
 #include "importer/operators/operators.h"
+#include "importer/passes/match.h"
 #include "importer/passes/passes.h"
 
 namespace anemone {
 namespace {
 
-bool Is(const Node* node, absl::string_view op_type) {
-  return node != nullptr && node->domain.empty() && node->op_type == op_type;
-}
-
 // True if the outputs are unchanged elements of the first input.
 bool MovesElements(const Node& node) {
   return node.outputs.size() == 1 && OperatorOf(node).moves != Moves::kNo;
-}
-
-bool SameConstant(GraphEditor& g, ValueId a, ValueId b) {
-  if (a == b) return true;
-  const Tensor* first = g.ConstantOf(a);
-  const Tensor* second = g.ConstantOf(b);
-  return first != nullptr && second != nullptr && SameTensor(*first, *second);
 }
 
 // True if the node has one constant scale above 0 and a constant zero point or none. Then all
@@ -50,95 +38,7 @@ bool SameAttributes(const Node& a, const Node& b) {
          IntOr(a, "output_dtype", 0) == IntOr(b, "output_dtype", 0);
 }
 
-// Cast(MatMulInteger(q(x), w)) * (scale of x * scale of w), where q is DynamicQuantizeLinear.
-struct IntegerProduct {
-  NodeId cast = kNone, product = kNone, quantizer = kNone;
-  Tensor weight;
-};
-
-// The float weight that integers with scales and zero points represent.
-std::optional<Tensor> WeightOf(const Tensor& codes, const Tensor& scales, const Tensor* zeros,
-                               bool is_matrix) {
-  const int64_t rank = static_cast<int64_t>(codes.dims().size());
-  if (!IsCodeType(codes.type()) || scales.type() != DataType::kFloat || rank < 2) {
-    return std::nullopt;
-  }
-  const bool one = scales.elements() == 1;
-  const bool per_column = is_matrix && rank == 2 && scales.elements() == codes.dims().back();
-  if (!one && (!per_column || scales.dims().size() != 1)) return std::nullopt;
-  if (zeros != nullptr && zeros->elements() != scales.elements()) return std::nullopt;
-  const std::vector<int64_t> dims =
-      one ? std::vector<int64_t>() : std::vector<int64_t>{scales.elements()};
-  const auto grid = ScaleGrid::Of(codes.dims(), dims, rank - 1, 0);
-  if (!grid.ok()) return std::nullopt;
-  auto made = Compressed::Affine(codes, scales.Reshaped(dims),
-                                 zeros == nullptr ? Tensor() : zeros->Reshaped(dims), *grid);
-  if (!made.ok()) return std::nullopt;
-  return Tensor::Of(codes.dims(), *std::move(made));
-}
-
-std::optional<IntegerProduct> ProductOf(GraphEditor& g, ValueId cast_output, ValueId scale) {
-  const Node* cast = g.ProducerOf(cast_output);
-  if (!Is(cast, "Cast") || !g.HasOneUse(cast_output)) return std::nullopt;
-  const Node* product = g.ProducerOf(cast->inputs[0]);
-  const bool is_matrix = Is(product, "MatMulInteger");
-  if (!is_matrix && !Is(product, "ConvInteger")) return std::nullopt;
-  const Node* quantizer = g.ProducerOf(product->inputs[0]);
-  const Node* scales = g.ProducerOf(scale);
-  if (!g.HasOneUse(cast->inputs[0]) || !Is(quantizer, "DynamicQuantizeLinear") ||
-      !Is(scales, "Mul") || InputOr(*product, 2) != OutputOr(*quantizer, 2) ||
-      product->inputs[0] != quantizer->outputs[0]) {
-    return std::nullopt;
-  }
-  const bool first = scales->inputs[0] == OutputOr(*quantizer, 1);
-  if (!first && scales->inputs[1] != OutputOr(*quantizer, 1)) return std::nullopt;
-  const Tensor* weight_scale = g.ConstantOf(scales->inputs[first ? 1 : 0]);
-  const Tensor* codes = g.ConstantOf(product->inputs[1]);
-  const Tensor* zeros = g.ConstantOf(InputOr(*product, 3));
-  if (weight_scale == nullptr || codes == nullptr) return std::nullopt;
-  if (zeros == nullptr && InputOr(*product, 3) != kNone) return std::nullopt;
-  auto weight = WeightOf(*codes, *weight_scale, zeros, is_matrix);
-  if (!weight) return std::nullopt;
-  const auto id_of = [&](ValueId value) { return g.value(value).producer; };
-  return IntegerProduct{id_of(cast_output), id_of(cast->inputs[0]), id_of(product->inputs[0]),
-                        *std::move(weight)};
-}
-
 }  // namespace
-
-// Cast(MatMulInteger(q, w)) * (s * t) -> MatMul(DequantizeLinear(q), w'), where q and s are the
-// integers and scale of a DynamicQuantizeLinear, and w' is the float weight of the constant
-// integers w with scale t. The same for ConvInteger. Requires: no other reader of the intermediate
-// values. The sum of integers was exact; the sum of floats is rounded.
-absl::StatusOr<bool> WidenIntegerProduct(GraphEditor& g, NodeId id) {
-  if (!Is(&g.node(id), "Mul")) return false;
-  for (size_t i : {size_t{0}, size_t{1}}) {
-    const ValueId cast_output = g.node(id).inputs[i];
-    auto found = ProductOf(g, cast_output, g.node(id).inputs[1 - i]);
-    if (!found || g.value(cast_output).type != DataType::kFloat) continue;
-    const Node& quantizer = g.node(found->quantizer);
-    Node& dequantize = g.node(found->product);
-    Node& product = g.node(found->cast);
-    const ValueId widened = dequantize.outputs[0];
-    product.origins = UnionOfOrigins(product, dequantize);
-    product.origins = UnionOfOrigins(product, g.node(id));
-    product.name = dequantize.name;
-    product.op_type = dequantize.op_type == "MatMulInteger" ? "MatMul" : "Conv";
-    product.attributes = std::exchange(dequantize.attributes, {});
-    dequantize.op_type = "DequantizeLinear";
-    dequantize.origins = quantizer.origins;
-    dequantize.name = quantizer.name;
-    g.value(widened).type = DataType::kFloat;
-    g.value(widened).shape = g.value(quantizer.inputs[0]).shape;
-    const ValueId weight =
-        g.NewConstant(g.value(dequantize.inputs[1]).name, std::move(found->weight));
-    g.SetInputs(found->product, quantizer.outputs);
-    g.SetInputs(found->cast, {widened, weight});
-    g.Bypass(id, cast_output);
-    return true;
-  }
-  return false;
-}
 
 // Replaces equal DequantizeLinear nodes of the same integers by the first one.
 absl::StatusOr<bool> MergeDequantize(GraphEditor& g, NodeId id) {

@@ -11,7 +11,6 @@ namespace anemone {
 absl::StatusOr<bool> DropRequantize(GraphEditor& g, NodeId id);  // dequantize.cc
 absl::StatusOr<bool> MergeDequantize(GraphEditor& g, NodeId id);
 absl::StatusOr<bool> MoveDequantize(GraphEditor& g, NodeId id);
-absl::StatusOr<bool> WidenIntegerProduct(GraphEditor& g, NodeId id);
 absl::StatusOr<bool> DropDead(GraphEditor& g, NodeId id);      // drop_dead.cc
 absl::StatusOr<bool> DropEmpty(GraphEditor& g, NodeId id);     // drop_empty.cc
 absl::StatusOr<bool> DropIdentity(GraphEditor& g, NodeId id);  // drop_identity.cc
@@ -22,6 +21,7 @@ absl::StatusOr<bool> FoldBatchNorm(GraphEditor& g, NodeId id);  // fold_affine.c
 absl::StatusOr<bool> FoldBias(GraphEditor& g, NodeId id);
 absl::StatusOr<bool> FoldScale(GraphEditor& g, NodeId id);
 absl::StatusOr<bool> FoldIntoConv(GraphEditor& g, NodeId id);
+absl::StatusOr<bool> WidenIntegerProduct(GraphEditor& g, NodeId id);  // integer_products.cc
 
 }  // namespace anemone
 

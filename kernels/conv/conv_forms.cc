@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "anemone/compressed.h"
 #include "base/status_macros.h"
 #include "engine/constant.h"
 #include "engine/formats/mil_emitter.h"
@@ -33,8 +34,12 @@ absl::StatusOr<std::vector<int64_t>> ConvKernelDims(const ConvParams& p, Bottoms
 absl::StatusOr<Tensor> StoredConvKernel(const ConvParams& p, const Tensor& weight) {
   if (!p.in_major) return weight;
   // A 1x1 kernel stored (in, out) is transposed.
-  const std::vector<float> from = RoundedFloats(weight);
   const int64_t out = p.out_channels, in = weight.elements() / out;
+  if (weight.compressed() != nullptr) {
+    Compressed::Ptr turned = weight.compressed()->Transposed(in, out);
+    if (turned != nullptr) return Tensor::Of({out, in, 1, 1}, std::move(turned));
+  }
+  const std::vector<float> from = RoundedFloats(weight);
   std::vector<float> to(from.size());
   for (int64_t i = 0; i < in; ++i) {
     for (int64_t o = 0; o < out; ++o) to[o * in + i] = from[i * out + o];

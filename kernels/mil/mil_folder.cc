@@ -72,16 +72,19 @@ absl::Status Load(const std::string& folder, NetworkBuilder& c) {
 
 }  // namespace
 
-absl::StatusOr<PortNames> SaveMil(const Network& network, const std::string& folder) {
+absl::StatusOr<PortNames> SaveMil(const Network& network, const Target& target,
+                                  const std::string& folder) {
   const std::string weights = absl::StrCat(folder, "/weights"), path = weights + "/weight.bin";
   std::error_code error;
   std::filesystem::create_directory(weights, error);
   if (error) return NotWritten(weights);
   std::ofstream file(path, std::ios::binary);
   MilBlobWriter blobs(file);
-  ANEMONE_ASSIGN_OR_RETURN(MilText written, WriteMilProgram(network, [&](const Tensor& tensor) {
-                             return blobs.Add(tensor);
-                           }));
+  ANEMONE_ASSIGN_OR_RETURN(
+      MilText written,
+      WriteMilProgram(network, target, [&](const Tensor& tensor, absl::string_view dtype) {
+        return blobs.Add(tensor, dtype);
+      }));
   absl::Status finished = blobs.Finish();
   if (absl::IsDataLoss(finished)) return NotWritten(path);
   ANEMONE_RETURN_IF_ERROR(finished);

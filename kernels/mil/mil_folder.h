@@ -14,7 +14,8 @@ namespace anemone {
 
 // Writes the files into `folder`, which must exist. Errors: kUnimplemented (WriteMilProgram),
 // kPermissionDenied (a file cannot be written), kResourceExhausted (more than 4 GiB of weights).
-absl::StatusOr<PortNames> SaveMil(const Network& network, const std::string& folder);
+absl::StatusOr<PortNames> SaveMil(const Network& network, const Target& target,
+                                  const std::string& folder);
 
 // Appends the units of the folder's program to `c`. Weights are views of the mapped file. Errors:
 // those of ReadMil, of ReadMilProgram and of reading the files. Each message starts with the

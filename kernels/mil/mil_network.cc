@@ -1,14 +1,19 @@
 #include "kernels/mil/mil_network.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
+#include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "kernels/mil.h"
+#include "kernels/mil/mil_compressed.h"
 
 namespace anemone {
 namespace {
@@ -34,7 +39,9 @@ class Reader {
     }
     for (size_t i = 0; i < program.statements.size(); ++i) {
       const MilStatement& statement = program.statements[i];
-      absl::Status status = statement.op == "const" ? ReadConst(statement) : ReadCall(statement);
+      absl::Status status = statement.op == "const"        ? ReadConst(statement)
+                            : DeclaresWeight(statement.op) ? ReadWeight(statement)
+                                                           : ReadCall(statement);
       if (status.ok()) continue;
       if (c_.refusal()) return status;
       return absl::Status(status.code(),
@@ -73,16 +80,36 @@ class Reader {
     made.tensor = {.name = statement.outputs[0].name, .dtype = value->type.dtype, .constant = true};
     if (value->type.shape) made.tensor.shape = *value->type.shape;
     if (value->blob) {
-      if (value->type.dtype != "fp16" && value->type.dtype != "uint16") {
-        return Wrong(statement.outputs[0].name, "want type fp16 or uint16 for a weight in a file");
-      }
-      DataType type = value->type.dtype == "uint16" ? DataType::kUInt16 : DataType::kFloat16;
-      ANEMONE_ASSIGN_OR_RETURN(made.tensor.value, blobs_(*value->blob, type, made.tensor.shape));
+      ANEMONE_ASSIGN_OR_RETURN(made.tensor.value, Stored(*value, made.tensor.shape));
     } else if (value->type.dtype == "fp16") {
       ANEMONE_ASSIGN_OR_RETURN(made.tensor.value, Floats(*value, made.tensor.shape));
     }
     values_.emplace(statement.outputs[0].name, std::move(made));
     return absl::OkStatus();
+  }
+
+  // The tensor of a constant in the weights file. Elements of less than 8 bits are packed; those of
+  // uint1 remain bytes.
+  absl::StatusOr<Tensor> Stored(const MilValue& value, const std::vector<int64_t>& shape) {
+    static constexpr std::pair<absl::string_view, DataType> kTypes[] = {
+        {"fp16", DataType::kFloat16}, {"uint16", DataType::kUInt16}, {"int8", DataType::kInt8},
+        {"uint8", DataType::kUInt8},  {"int4", DataType::kInt4},     {"uint4", DataType::kUInt4},
+        {"uint1", DataType::kUInt8}};
+    const auto* found = std::find_if(std::begin(kTypes), std::end(kTypes), [&](const auto& type) {
+      return type.first == value.type.dtype;
+    });
+    if (found == std::end(kTypes)) {
+      return Wrong("a constant in a file", "want fp16, uint16, or 1, 4 or 8 bits");
+    }
+    const bool is_mask = value.type.dtype == "uint1";
+    if (!is_mask && BitsOf(found->second) >= 8) return blobs_(*value.blob, found->second, shape);
+    ANEMONE_ASSIGN_OR_RETURN(const int64_t elements, ElementCount(shape));
+    const int64_t bytes = (elements * (is_mask ? 1 : BitsOf(found->second)) + 7) / 8;
+    ANEMONE_ASSIGN_OR_RETURN(Tensor packed, blobs_(*value.blob, DataType::kUInt8, {bytes}));
+    if (is_mask || packed.is_fill()) return packed;
+    const absl::Span<const std::byte> view = packed.bytes();
+    return Tensor::View(found->second, shape, view,
+                        std::make_shared<const Tensor>(std::move(packed)));
   }
 
   static absl::StatusOr<Tensor> Floats(const MilValue& value, const std::vector<int64_t>& shape) {
@@ -127,6 +154,54 @@ class Reader {
     tensor.name = name;
     if (value.constant && !tensor.value) tensor.value = Integers(*value.constant, tensor.shape);
     call.arguments.push_back(std::move(tensor));
+  }
+
+  absl::StatusOr<MilPart> PartOf(const MilValue& value) {
+    MilPart part{.dtype = value.type.dtype};
+    if (value.type.shape) part.shape = *value.type.shape;
+    if (value.blob) {
+      ANEMONE_ASSIGN_OR_RETURN(part.tensor, Stored(value, part.shape));
+    } else if (absl::StartsWith(part.dtype, "fp")) {
+      ANEMONE_ASSIGN_OR_RETURN(part.tensor, Floats(value, part.shape));
+    } else {
+      std::optional<Tensor> integers = Integers(value, part.shape);
+      if (!integers) return Wrong("a constant", "want one integer for each element");
+      part.tensor = *std::move(integers);
+    }
+    return part;
+  }
+
+  // A compressed weight. Its constants are arguments or attributes.
+  absl::Status ReadWeight(const MilStatement& statement) {
+    std::map<std::string, MilPart> parts;
+    for (const MilArgument& argument : statement.arguments) {
+      if (argument.values.size() != 1) return Wrong(argument.name, "want one constant");
+      const Value& value = values_.at(argument.values[0]);
+      if (!value.constant) return Wrong(argument.name, "want a constant");
+      ANEMONE_ASSIGN_OR_RETURN(parts[argument.name], PartOf(*value.constant));
+    }
+    for (const auto& [key, value] : statement.attributes) {
+      if (key == "name") continue;
+      ANEMONE_ASSIGN_OR_RETURN(parts[key], PartOf(value));
+    }
+    MilCall call{.op = statement.op};
+    for (const std::string& name : {std::string(LikeOf(statement.op)), std::string("lut")}) {
+      const auto part = parts.find(name);
+      if (part != parts.end()) call.attributes[name] = {{"shape", part->second.shape}};
+    }
+    ANEMONE_ASSIGN_OR_RETURN(OperationVerdict answer,
+                             JudgeOperation(call, c_.target(), Route::kMil, /*rewrites=*/true));
+    if (!answer.verdict.accepted) return c_.Refuse(std::move(answer.verdict));
+    ANEMONE_ASSIGN_OR_RETURN(Tensor weight, CompressedWeight(statement.op, parts));
+    if (statement.outputs.size() != 1 || statement.outputs[0].type.shape != weight.dims()) {
+      return Wrong(statement.op, "want one output, of the shape of the codes or the mask");
+    }
+    const std::string& name = statement.outputs[0].name;
+    Value made;
+    made.tensor = {.name = name, .shape = weight.dims(), .constant = true};
+    made.tensor.value = std::move(weight);
+    values_.emplace(name, std::move(made));
+    return absl::OkStatus();
   }
 
   absl::Status ReadCall(const MilStatement& statement) {

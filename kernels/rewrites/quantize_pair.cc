@@ -216,17 +216,18 @@ absl::Status LowerDynamicPair(const Match& match, LowerContext& c) {
 }
 
 // DequantizeLinear of integers that are known at a port, such as a model input of type uint8: (q -
-// zero point) * scale, with one rounding.
+// zero point) * scale, with one rounding. The first unit reads a uint8 port as it is.
 absl::Status LowerDequantize(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, c.ShapeOf(node.outputs[0]));
   ANEMONE_ASSIGN_OR_RETURN(Grid grid,
                            GridOf(c, node, c.graph().values[node.inputs[0]].type, shape));
   ANEMONE_RETURN_IF_ERROR(CheckDigits(c, grid));
-  Operand x = c.In(node.inputs[0]);
+  Operand x;
   if (grid.zero.size() == 1) {
-    x = ScaleAndShift(c, x, 1, -grid.zero[0]);
+    x = ScaleAndShift(c, c.InAsStored(node.inputs[0]), 1, -grid.zero[0]);
   } else {
+    x = c.In(node.inputs[0]);
     Operand zero = Constant(c, grid, grid.zero, shape);
     x = Combined(c, ElementWiseType::kSub, x, zero);
   }

@@ -124,6 +124,11 @@ std::optional<Operand> Compose(const GocParams& p, const Unit& unit, NetworkBuil
 // are exact in fp16, and their sum is exactly 1.
 absl::Status WriteMil(const GocParams& p, const Unit& unit, MilEmitter& e) {
   const int64_t channels = unit.dims.c();
+  // Only converts a uint8 port, and In() writes the operation that does.
+  if (!p.per_channel && p.scale == 1 && p.bias == 0 && e.BottomOf(0).format == Format::kUInt8) {
+    e.Result(e.In(0));
+    return absl::OkStatus();
+  }
   // With one channel, the compiler would fold an added number into the bias of a preceding
   // convolution.
   if (!p.per_channel && p.scale == 1 && channels > 1) {
@@ -401,7 +406,8 @@ constexpr Lowering kLowerings[] = {
 
 Operand ScaleAndShift(NetworkBuilder& c, const Operand& x, double scale, double bias) {
   GocParams p{.scale = Saturated(scale), .bias = Saturated(bias)};
-  if (p.scale == 1 && p.bias == 0) return x;
+  const bool is_image = c.BottomOf(x).format == Format::kUInt8;
+  if (p.scale == 1 && p.bias == 0 && !is_image) return x;
   return c.Add(Kind(), p, {x});
 }
 

@@ -10,7 +10,7 @@ namespace anemone {
 
 // x * scale + bias. Scale and bias are rounded to fp16. A finite number outside the range of fp16
 // becomes +-65504, because an infinite gain would turn zeros into NaN. No unit is added if scale is
-// 1 and bias is 0.
+// 1 and bias is 0, unless x is a uint8 port: this is the unit that converts one.
 Operand ScaleAndShift(NetworkBuilder& c, const Operand& x, double scale, double bias);
 
 // The same with one scale and one bias for each channel of x.

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "anemone/compressed.h"
 #include "base/status_macros.h"
 #include "engine/constant.h"
 #include "engine/constant_id.h"
@@ -398,6 +399,10 @@ constexpr Lowering kLowerings[] = {{.op = "MatMul", .lower = LowerMatMul, .macs 
 
 Tensor TransposedMatrix(const Tensor& matrix, int64_t rows, int64_t columns) {
   if (matrix.is_fill()) return matrix.Reshaped({columns, rows});
+  if (matrix.compressed() != nullptr) {
+    Compressed::Ptr turned = matrix.compressed()->Transposed(rows, columns);
+    if (turned != nullptr) return Tensor::Of({columns, rows}, std::move(turned));
+  }
   const std::vector<float> from = RoundedFloats(matrix);
   std::vector<float> to(from.size());
   for (int64_t row = 0; row < rows; ++row) {

@@ -47,7 +47,8 @@ Operand MatrixProduct(NetworkBuilder& c, const Operand& a, const ConstantMatrix&
 // axes.
 std::optional<ConstantMatrix> ConstantRight(const GraphView& view, ValueId value);
 
-// Transposes a rows x columns matrix to columns x rows and rounds it to fp16.
+// Transposes a rows x columns matrix to columns x rows. A compressed matrix stays compressed if
+// that is possible, others are rounded to fp16.
 Tensor TransposedMatrix(const Tensor& matrix, int64_t rows, int64_t columns);
 
 // Adds the warnings about a product with a constant of this number of elements.

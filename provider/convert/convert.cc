@@ -90,7 +90,8 @@ class SegmentWriter {
       std::error_code error;
       fs::create_directory(path, error);
       if (error) return NotWritten(path);
-      absl::StatusOr<PortNames> ports = format_.save(network, options_.netplist, path);
+      absl::StatusOr<PortNames> ports =
+          format_.save(network, *plan_.target, options_.netplist, path);
       if (ports.ok()) {
         entry["ports"] = {{"inputs", Ports(segment.inputs, ports->inputs)},
                           {"outputs", Ports(segment.outputs, ports->outputs)}};

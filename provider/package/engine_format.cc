@@ -49,7 +49,8 @@ Unwritable JudgeNetplist(const Network& network, const Target& target,
   return found;
 }
 
-absl::StatusOr<PortNames> SaveAsNetplist(const Network& network, const NetplistOptions& options,
+absl::StatusOr<PortNames> SaveAsNetplist(const Network& network, const Target&,
+                                         const NetplistOptions& options,
                                          const std::string& folder) {
   return SaveNetplist(network, LeastForm(options), options.form, folder);
 }
@@ -60,8 +61,8 @@ absl::StatusOr<Network> PrepareMil(const Network& network, const Target&) { retu
 // that the network does not have, and these may exceed other limits. (For example, a matrix product
 // has its rows on the height, which has another limit than the channels.)
 absl::Status ReadAsMil(const Network& network, const Target& target) {
-  auto nowhere = [](const Tensor&) { return int64_t{0}; };
-  ANEMONE_ASSIGN_OR_RETURN(MilText written, WriteMilProgram(network, nowhere));
+  auto nowhere = [](const Tensor&, absl::string_view) { return int64_t{0}; };
+  ANEMONE_ASSIGN_OR_RETURN(MilText written, WriteMilProgram(network, target, nowhere));
   auto zeros = [](const MilBlob&, DataType type, std::vector<int64_t> dims) {
     return ZeroFill(type, std::move(dims));
   };
@@ -74,7 +75,7 @@ absl::Status ReadAsMil(const Network& network, const Target& target) {
 
 Unwritable JudgeMil(const Network& network, const Target& target, const NetplistOptions&) {
   Unwritable found;
-  for (const MilRefusal& refusal : RefusedByMil(network)) {
+  for (const MilRefusal& refusal : RefusedByMil(network, target)) {
     found.missing.push_back(NoteOf(network, refusal.unit, refusal.status.message()));
   }
   if (!found.missing.empty()) return found;
@@ -84,9 +85,9 @@ Unwritable JudgeMil(const Network& network, const Target& target, const Netplist
   return found;
 }
 
-absl::StatusOr<PortNames> SaveAsMil(const Network& network, const NetplistOptions&,
-                                    const std::string& folder) {
-  return SaveMil(network, folder);
+absl::StatusOr<PortNames> SaveAsMil(const Network& network, const Target& target,
+                                    const NetplistOptions&, const std::string& folder) {
+  return SaveMil(network, target, folder);
 }
 
 constexpr EngineFormat kFormats[] = {

@@ -37,7 +37,7 @@ struct EngineFormat {
   absl::StatusOr<Network> (*prepare)(const Network&, const Target&);
   Unwritable (*judge)(const Network&, const Target&, const NetplistOptions&);
   // Writes to an existing folder. kUnimplemented: the network as a whole has no such form.
-  absl::StatusOr<PortNames> (*save)(const Network&, const NetplistOptions&,
+  absl::StatusOr<PortNames> (*save)(const Network&, const Target&, const NetplistOptions&,
                                     const std::string& folder);
   bool binds_by_name;  // ports bind in alphabetical order, not in the file's
 };

@@ -90,8 +90,13 @@ TEST(MilBlobs, AreNamedByTheirChunksHeader) {
   std::ostringstream out;
   MilBlobWriter writer(out);
   const float numbers[] = {1, -2, 0.5f};
-  const int64_t first = writer.Add(Tensor::Floats({3}, numbers));
-  const int64_t second = writer.Add(Tensor::Int64s({2}, {7, 8}));
+  const int64_t first = writer.Add(Tensor::Floats({3}, numbers), "fp16");
+  const uint16_t indices[] = {7, 8, 9};
+  const int64_t second =
+      writer.Add(Tensor::Of<uint16_t>(DataType::kUInt16, {3}, indices), "uint16");
+  // Three nibbles: the second byte has four bits of padding.
+  const uint8_t nibbles[] = {0x21, 0x03};
+  const int64_t third = writer.Add(Tensor::Of<uint8_t>(DataType::kUInt4, {3}, nibbles), "uint4");
   ASSERT_TRUE(writer.Finish().ok());
   const std::string file = out.str();
   auto bytes = absl::MakeConstSpan(reinterpret_cast<const std::byte*>(file.data()), file.size());
@@ -104,7 +109,17 @@ TEST(MilBlobs, AreNamedByTheirChunksHeader) {
   math::Half half;
   std::memcpy(&half, halves->data() + 2, 2);
   EXPECT_EQ(math::ToFloat(half), -2);
-  EXPECT_EQ(MilBlobAt(bytes, second)->size(), 16);
+  EXPECT_EQ(MilBlobAt(bytes, second)->size(), 6);
+  EXPECT_EQ(MilBlobAt(bytes, third)->size(), 2);
+  const auto word = [&](int64_t at) {
+    uint32_t value = 0;
+    std::memcpy(&value, bytes.data() + at, 4);
+    return value;
+  };
+  EXPECT_EQ(word(first + 4), 1);  // coremltools BlobDataType.hpp
+  EXPECT_EQ(word(second + 4), 7);
+  EXPECT_EQ(word(third + 4), 11);
+  EXPECT_EQ(word(third + 24), 4);
   for (int64_t wrong : {int64_t{0}, int64_t{128}, int64_t{-64}, int64_t(file.size())}) {
     EXPECT_THAT(MilBlobAt(bytes, wrong),
                 StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("no chunk header")));

@@ -114,42 +114,6 @@ TEST(Quantized, WhatIsReadTwiceIsDequantizedOnce) {
                                            "DequantizeLinear");
 }
 
-// The nodes that quantize_dynamic writes.
-const char* const kDynamicProduct =
-    "g, h, k = DynamicQuantizeLinear(x) p = MatMulInteger(g, m, k, wz) c = Cast<to = 1>(p) "
-    "f = Mul(h, v) y = Mul(c, f)";
-
-TEST(Quantized, ADynamicProductIsOneOfFloats) {
-  onnx::ModelProto model = QuantizedModel({"", kDynamicProduct, "", "float[3,6]"});
-  const Model ours = ExpectSameOnOrt(model);
-  EXPECT_EQ(OpsText(ours.graph), "DynamicQuantizeLinear DequantizeLinear MatMul");
-}
-
-TEST(Quantized, ADynamicConvolutionIsOneOfFloats) {
-  const Model ours = ExpectSameOnOrt(QuantizedModel(
-      {"",
-       "g, h, k = DynamicQuantizeLinear(x) p = ConvInteger<pads = [1,1,1,1]>(g, w, k, wz) "
-       "c = Cast<to = 1>(p) f = Mul(h, v) y = Mul(f, c)",
-       ""}));
-  EXPECT_EQ(OpsText(ours.graph), "DynamicQuantizeLinear DequantizeLinear Conv");
-}
-
-// The integer sum has another reader, or is scaled by another tensor's scale.
-TEST(Quantized, AProductOfIntegersStays) {
-  const char* const kOthers[] = {
-      "g, h, k = DynamicQuantizeLinear(x) p = MatMulInteger(g, m, k, wz) c = Cast<to = 1>(p) "
-      "f = Mul(h, v) e = Mul(c, f) d = Cast<to = 1>(p) y = Add(d, e)",
-      "g, h, k = DynamicQuantizeLinear(x) n, o, i = DynamicQuantizeLinear(x) "
-      "p = MatMulInteger(g, m, k, wz) c = Cast<to = 1>(p) f = Mul(o, v) y = Mul(c, f)",
-      "g, h, k = DynamicQuantizeLinear(x) p = MatMulInteger(g, m, z, wz) c = Cast<to = 1>(p) "
-      "f = Mul(h, v) y = Mul(c, f)",
-  };
-  for (const char* text : kOthers) {
-    const Model ours = ExpectSameOnOrt(QuantizedModel({"", text, "", "float[3,6]"}));
-    EXPECT_THAT(OpsText(ours.graph), testing::HasSubstr("MatMulInteger")) << text;
-  }
-}
-
 TEST(Quantized, ProductsOfFusedFormsAreOfFloats) {
   EXPECT_EQ(OpsText(ExpectSameOnOrt(QuantizedModel({"", "y = ms.DynamicQuantizeMatMul(x, m, v, wz)",
                                                     "", "float[3,6]"}))

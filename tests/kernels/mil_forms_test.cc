@@ -42,12 +42,14 @@ struct Written {
   std::string text, weights;
 };
 
-absl::StatusOr<Written> WriteBoth(const Network& network) {
+absl::StatusOr<Written> WriteBoth(const Network& network, const Target& target) {
   std::ostringstream file;
   MilBlobWriter blobs(file);
-  ANEMONE_ASSIGN_OR_RETURN(MilText written, WriteMilProgram(network, [&](const Tensor& tensor) {
-                             return blobs.Add(tensor);
-                           }));
+  ANEMONE_ASSIGN_OR_RETURN(
+      MilText written,
+      WriteMilProgram(network, target, [&](const Tensor& tensor, absl::string_view dtype) {
+        return blobs.Add(tensor, dtype);
+      }));
   ANEMONE_RETURN_IF_ERROR(blobs.Finish());
   Written both{WriteMil(written.program), file.str()};
   ANEMONE_ASSIGN_OR_RETURN(MilProgram read, ReadMil(both.text));
@@ -72,7 +74,7 @@ absl::Status ReadBoth(const Written& written, NetworkBuilder& c) {
 }
 
 void ExpectSameBitsOnce(const Network& network, const Target& target) {
-  auto written = WriteBoth(network);
+  auto written = WriteBoth(network, target);
   ASSERT_TRUE(written.ok()) << written.status();
   SCOPED_TRACE(written->text);
   NetworkBuilder c(target, Route::kMil);

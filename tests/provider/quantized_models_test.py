@@ -119,6 +119,14 @@ def small_encoder(width=32, heads=4, length=12):
     return w.model([1, length, width], "encoder")
 
 
+def small_lstm(length=6, inputs=24, hidden=16):
+    w = Weights()
+    weights = (w.add(2, 4 * hidden, n, scale=n**-0.5) for n in (inputs, hidden))
+    w.node("LSTM", "x", *weights, w.add(2, 8 * hidden, scale=0.1), direction="bidirectional",
+           hidden_size=hidden)
+    return w.model([length, 1, inputs], "lstm")
+
+
 class Samples(CalibrationDataReader):
     def __init__(self, model):
         dims = [d.dim_value for d in model.graph.input[0].type.tensor_type.shape.dim]
@@ -144,13 +152,17 @@ STATIC = [
 ]
 
 
-def quantized(model, folder):
+# Of dynamic quantization: weights, by channel.
+DYNAMIC = [(INT8, False), (UINT8, True)]
+
+
+def quantized(model, folder, static=True):
     """Tuples of a name, the bits of the activations (0: found at run time), and a file.
 
     int8 weights have 7 bits, because ONNX Runtime's sums overflow on x86 processors without VNNI."""
     original = folder / "model.onnx"
     onnx.save(model, original)
-    for form, activations, weights, by_channel, symmetric in STATIC:
+    for form, activations, weights, by_channel, symmetric in STATIC if static else []:
         name = f"{form.name}-{activations.name}-{weights.name}"
         name += ("-by-channel" if by_channel else "") + ("-symmetric" if symmetric else "")
         path = folder / f"{name}.onnx"
@@ -166,7 +178,7 @@ def quantized(model, folder):
             extra_options={"ActivationSymmetric": symmetric},
         )
         yield name, 16 if activations in (INT16, UINT16) else 8, path
-    for weights, by_channel in ((INT8, False), (UINT8, True)):
+    for weights, by_channel in DYNAMIC:
         name = f"dynamic-{weights.name}" + ("-by-channel" if by_channel else "")
         path = folder / f"{name}.onnx"
         quantize_dynamic(original, path, weight_type=weights, per_channel=by_channel,
@@ -234,9 +246,10 @@ def main():
     program = sys.argv[1]
     logging.disable(logging.WARNING)  # hides the quantizer's advice
     failed = 0
-    for name, model in (("resnet", small_resnet()), ("encoder", small_encoder())):
+    for name, model in (("resnet", small_resnet()), ("encoder", small_encoder()),
+                        ("lstm", small_lstm())):
         with tempfile.TemporaryDirectory() as folder:
-            for form, bits, path in quantized(model, pathlib.Path(folder)):
+            for form, bits, path in quantized(model, pathlib.Path(folder), static=name != "lstm"):
                 for why in failures(program, f"{name} {form}", bits, path):
                     failed += 1
                     print(f"FAILED {name} {form}: {why}")

@@ -277,6 +277,14 @@ const Kept kKept[] = {
      "(float[2,32] a, uint8[4,2,8] w, float[4,2] s) => (float[2,4] y) {"
      "  y = ms.MatMulNBits<K = 32, N = 4, block_size = 16>(a, w, s) }",
      "not constant"},
+    {"LstmWeightsAtRunTime",
+     "(float[5,2,8] x, int8[1,8,16] w, int8[1,4,16] r, float[1] s, int8[1] z) => (float y) {"
+     "  y = ms.DynamicQuantizeLSTM<hidden_size = 4>(x, w, r, , , , , , s, z, s, z) }",
+     "input 1 is not constant"},
+    {"LstmScalesThatDoNotFit",
+     "(float[5,2,8] x, int8[1,8,16] w, int8[1,4,16] r, float[3] s, int8[3] z) => (float y) {"
+     "  y = ms.DynamicQuantizeLSTM<hidden_size = 4>(x, w, r, , , , , , s, z, s, z) }",
+     "one scale for each direction"},
     {"QuantizedWeightsAtRunTime",
      "(uint8[2,5,8] x, uint8[8,24] w, float[24] b, float s) => (float[2,5,8] y) {"
      "  y = ms.QAttention<num_heads = 2>(x, w, b, s, s) }",
@@ -318,6 +326,11 @@ const Inferred kInferred[] = {
      "  y = ms.Attention<num_heads = 2, do_rotary = 1, qkv_hidden_sizes = [8,8,4]>(x, w)"
      "  r = Relu(y) }",
      {2, 5, 4}},
+    {"DynamicQuantizeLSTM",
+     "(float[5,2,8] x, int8[1,8,16] w, int8[1,4,16] k, float[1] s, int8[1] z) =>"
+     "  (float[A,B,C,D] r) {"
+     "  y = ms.DynamicQuantizeLSTM<hidden_size = 4>(x, w, k, , , , , , s, z, s, z) r = Relu(y) }",
+     {5, 1, 2, 4}},
     {"QAttention",
      "(uint8[2,5,8] x, uint8[8,24] w, float[24] b, float s) => (float[A,B,C] r) {"
      "  y = ms.QAttention<num_heads = 2>(x, w, b, s, s) r = Relu(y) }",

@@ -1,4 +1,5 @@
-// Compares the plain nodes for MatMulNBits and QAttention with ONNX Runtime's kernels.
+// Compares the plain nodes for MatMulNBits, QAttention and DynamicQuantizeLSTM with ONNX Runtime's
+// kernels.
 #include <random>
 
 #include "tests/importer/against_ort.h"
@@ -135,6 +136,64 @@ const QuantizedAttention kQuantizedAttentions[] = {
     {"SignedPerColumnPastWithoutZeros", true, true, false, true},
 };
 INSTANTIATE_TEST_SUITE_P(Contrib, QAttentionTest, testing::ValuesIn(kQuantizedAttentions),
+                         testing::PrintToStringParamName());
+
+struct QuantizedLstm {
+  const char* name;
+  bool is_signed, by_row, both_directions, has_states;
+};
+
+std::ostream& operator<<(std::ostream& out, const QuantizedLstm& q) { return out << q.name; }
+
+class DynamicQuantizeLstmTest : public testing::TestWithParam<QuantizedLstm> {};
+
+TEST_P(DynamicQuantizeLstmTest, IsAnLstmOfFloats) {
+  const QuantizedLstm& q = GetParam();
+  constexpr int64_t kIn = 8, kHidden = 4, kRows = 4 * kHidden;
+  const int64_t directions = q.both_directions ? 2 : 1;
+  const std::string states = absl::StrCat("float[", directions, ",2,4]");
+  onnx::ModelProto model = ContribModel(absl::StrCat(
+      "(float[5,2,8] x", q.has_states ? absl::StrCat(", ", states, " h, ", states, " c") : "",
+      ") => (float[5,", directions, ",2,4] y, ", states, " yh, ", states,
+      " yc) { y, yh, yc = ms.DynamicQuantizeLSTM<hidden_size = 4, direction = \"",
+      q.both_directions ? "bidirectional" : "reverse", "\">(x, w, r, b, , ",
+      q.has_states ? "h, c" : ", ", ", , ws, wz, rs, rz) }"));
+  const int type = q.is_signed ? onnx::TensorProto::INT8 : onnx::TensorProto::UINT8;
+  const int64_t scales = q.by_row ? directions * kRows : directions;
+  const std::vector<int64_t> shape =
+      q.by_row ? std::vector<int64_t>{directions, kRows} : std::vector<int64_t>{directions};
+  // int8 of 7 bits: on x86 processors without VNNI, ONNX Runtime's sums overflow otherwise.
+  const int from = q.is_signed ? -63 : 0;
+  AddInitializer(model, "w", type, {directions, kIn, kRows},
+                 Numbers<uint8_t>(directions * kIn * kRows, 127, from));
+  AddInitializer(model, "r", type, {directions, kHidden, kRows},
+                 Numbers<uint8_t>(directions * kHidden * kRows, 127, from));
+  for (const char* name : {"ws", "rs"}) {
+    std::vector<float> numbers = Numbers<float>(scales, 7, 1);
+    for (float& number : numbers) number /= 512;
+    AddInitializer(model, name, onnx::TensorProto::FLOAT, shape, numbers);
+  }
+  for (const char* name : {"wz", "rz"}) {
+    AddInitializer(model, name, type, shape,
+                   Numbers<uint8_t>(scales, q.is_signed ? 1 : 5, q.is_signed ? 0 : 60));
+  }
+  std::vector<float> bias = Numbers<float>(directions * 2 * kRows, 9, -4);
+  for (float& number : bias) number /= 32;
+  AddInitializer(model, "b", onnx::TensorProto::FLOAT, {directions, 2 * kRows}, bias);
+  // ONNX Runtime rounds x and the hidden state to grids that it finds at run time.
+  const Model ours = ExpectSameOnOrt(model, model, WithEvaluator(), 0.02f);
+  EXPECT_EQ(OpsText(ours.graph), "LSTM");
+  for (const ImportWarning& warning : ours.warnings) ADD_FAILURE() << warning.message;
+}
+
+const QuantizedLstm kQuantizedLstms[] = {
+    {"Signed", true, false, false, false},
+    {"SignedByRow", true, true, false, true},
+    {"SignedByRowInBothDirections", true, true, true, true},
+    {"Unsigned", false, false, false, true},
+    {"UnsignedInBothDirections", false, false, true, false},
+};
+INSTANTIATE_TEST_SUITE_P(Contrib, DynamicQuantizeLstmTest, testing::ValuesIn(kQuantizedLstms),
                          testing::PrintToStringParamName());
 
 }  // namespace

@@ -327,7 +327,7 @@ absl::Status AfterDamage(const std::function<void(const std::string& folder)>& d
   auto model = ModelOf(kModels[0]);
   auto plan = MakePlan(*model, {.target = &H16(), .route = Route::kMil});
   TemporaryFolder folder(testing::TempDir());
-  EXPECT_TRUE(FormatOf("mil").save(plan->segments[0].network, {}, folder.path()).ok());
+  EXPECT_TRUE(FormatOf("mil").save(plan->segments[0].network, H16(), {}, folder.path()).ok());
   damage(folder.path());
   return ReadFolder(FormatOf("mil"), folder.path(), H16()).status();
 }
