@@ -24,6 +24,7 @@
 #include "provider/importing.h"
 #include "provider/memory_budget.h"
 #include "provider/ports.h"
+#include "provider/range_watch.h"
 #include "provider/scheduler.h"
 #include "provider/settings.h"
 
@@ -50,6 +51,8 @@ struct Shared {
   std::shared_ptr<MemoryBudget> memory;
   std::shared_ptr<LazyRuntime> runtime;
   std::shared_ptr<tbb::task_arena> arena;
+  std::shared_ptr<WarningTexts> warnings;
+  std::shared_ptr<RangeWatch> watch;
 };
 
 absl::StatusOr<Shared> Share(const Settings& settings) {
@@ -61,6 +64,9 @@ absl::StatusOr<Shared> Share(const Settings& settings) {
   const int threads = ThreadsOf(settings.threads);
   shared.runtime = std::make_shared<LazyRuntime>(threads, settings.ort_library);
   shared.arena = std::make_shared<tbb::task_arena>(threads);
+  shared.warnings = std::make_shared<WarningTexts>();
+  shared.watch = std::make_shared<RangeWatch>(
+      "--policy ", [texts = shared.warnings](const std::string& text) { texts->Add(text); });
   return shared;
 }
 
@@ -70,6 +76,8 @@ struct Session::State {
   std::shared_ptr<const void> memory;  // what it has taken of the budget
   Model model;
   Plan plan;
+  std::shared_ptr<WarningTexts> warnings;  // of runs
+  std::shared_ptr<RangeWatch> watch;
   std::unique_ptr<Device> device;
   std::shared_ptr<const OrtRuntime> runtime;
   std::unique_ptr<Scheduler> scheduler;
@@ -101,6 +109,8 @@ absl::StatusOr<std::unique_ptr<Session::State>> Session::State::Make(
     const std::function<absl::StatusOr<Model>()>& import) {
   auto state = std::make_unique<State>();
   state->arena = shared.arena;
+  state->warnings = shared.warnings;
+  state->watch = shared.watch;
   Stopwatch watch;
   ANEMONE_ASSIGN_OR_RETURN(state->model, import());
   ANEMONE_RETURN_IF_ERROR(RequireBound(state->model));
@@ -127,7 +137,7 @@ absl::StatusOr<std::unique_ptr<Session::State>> Session::State::Make(
   absl::Status compiled;
   state->arena->execute([&] {
     auto scheduler = Scheduler::Make(state->model.graph, state->plan, *state->device,
-                                     state->runtime, settings.heed_limits);
+                                     state->runtime, settings.heed_limits, state->watch.get());
     compiled = scheduler.status();
     if (scheduler.ok()) state->scheduler = *std::move(scheduler);
   });
@@ -147,6 +157,7 @@ absl::StatusOr<Session> Session::State::Load(const Settings& settings,
   }
   ANEMONE_ASSIGN_OR_RETURN(Bucketing buckets, Bucketing::Make(settings.buckets, importing, import));
   auto state = std::make_unique<State>();
+  state->warnings = shared.warnings;
   state->observed = settings.hazards;
   state->SetPorts(buckets.free().graph);
   const auto load =
@@ -340,6 +351,8 @@ PlanSummary Session::Summary() const {
           .warnings = static_cast<int>(plan.warnings.size()),
           .warned_nodes = static_cast<int>(warned.size())};
 }
+
+std::vector<std::string> Session::RunWarnings() const { return state_->warnings->All(); }
 
 LoadTimes Session::times() const {
   return state_->buckets != nullptr ? state_->buckets->times() : state_->times;
