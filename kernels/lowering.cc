@@ -75,9 +75,16 @@ std::optional<double> GraphView::Scalar(ValueId value) const {
   return std::nullopt;
 }
 
-const IntegerRange& GraphView::RangeOf(ValueId value) const {
+const std::vector<IntegerRange>& GraphView::Ranges() const {
   if (ranges_.empty()) ranges_ = IntegerRangesOf(graph);
-  return ranges_[value];
+  return ranges_;
+}
+
+const IntegerRange& GraphView::RangeOf(ValueId value) const { return Ranges()[value]; }
+
+const FloatFacts& GraphView::Floats() const {
+  if (!floats_) floats_ = FloatFactsOf(graph, Ranges());
+  return *floats_;
 }
 
 absl::StatusOr<std::vector<int64_t>> LowerContext::ShapeOf(ValueId value) {

@@ -31,6 +31,7 @@
 #include "absl/types/span.h"
 #include "engine/network_builder.h"
 #include "importer/graph.h"
+#include "importer/operators/float_ranges.h"
 #include "importer/operators/intervals.h"
 
 namespace anemone {
@@ -55,9 +56,14 @@ struct GraphView {
   // The range of an integer value. The first call computes the ranges of all values, so concurrent
   // calls are not allowed.
   const IntegerRange& RangeOf(ValueId value) const;
+  // The same for float values.
+  const FloatFacts& Floats() const;
 
  private:
+  const std::vector<IntegerRange>& Ranges() const;
+
   mutable std::vector<IntegerRange> ranges_;  // by value, or empty
+  mutable std::optional<FloatFacts> floats_;
 };
 
 // The nodes that a lowering covers, with the anchor last. Only nodes of the match may read a value

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "importer/opset/opsets.h"
+#include "kernels/fp16_range.h"
 #include "kernels/integers.h"
 #include "rule_table.h"  // generated
 
@@ -136,6 +137,9 @@ absl::StatusOr<Cover> Try(const Lowering& row, const Match& match, const GraphVi
   } else {
     cover.lowered = context.Take();
     cover.verdict = JudgeLowered(cover.lowered.network, options);
+    if (cover.verdict.accepted && !options.policy.ignores_fp16_range) {
+      if (auto refusal = JudgeRange(view, match)) cover.verdict = *std::move(refusal);
+    }
   }
   return cover;
 }

@@ -10,11 +10,14 @@
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "base/near_names.h"
 #include "base/status_macros.h"
 #include "engine/warning.h"
 #include "importer/opset/opsets.h"
+#include "kernels/fp16_range.h"
 #include "kernels/lowering.h"
 #include "partitioner/bodies.h"
 #include "partitioner/checked_segments.h"
@@ -146,6 +149,27 @@ void AddFaults(const Model& model, const Graph& graph, const std::vector<Cover>&
   }
 }
 
+// Adds a warning for each number of an engine node that becomes 0 in fp16.
+void AddVanishing(const Model& model, const GraphView& view, const std::vector<Cover>& covers,
+                  Plan& plan) {
+  std::set<OriginId> told;
+  for (const Cover& cover : covers) {
+    if (!cover.verdict.accepted) continue;
+    for (NodeId id : cover.nodes) {
+      const Node& node = view.graph.nodes[id];
+      const std::optional<VanishingConstant> constant = VanishingOf(view, node);
+      const OriginId origin = NamingOrigin(model, node);
+      if (!constant || !told.insert(origin).second) continue;
+      plan.warnings.push_back(
+          {"vanishing-constant", model.origins[origin].id,
+           absl::StrFormat("%s of %.3g becomes 0 in fp16, whose smallest number is 6e-08",
+                           constant->name, constant->number),
+           "use at least 6e-05 if it guards a division or a root against 0",
+           "numerics.json nrm-eps", origin});
+    }
+  }
+}
+
 // Adds a warning for each recognized pattern that did not become one unit, with the reason.
 void AddMissed(const Model& model, const Graph& graph, const std::vector<MissedPattern>& missed,
                Plan& plan) {
@@ -179,9 +203,13 @@ absl::StatusOr<Policy> Policy::Parse(absl::string_view text) {
     policy.cpu_only = true;
     return policy;
   }
+  if (text == absl::StrCat("insist:", kFp16Range)) {
+    policy.ignores_fp16_range = true;
+    return policy;
+  }
   if (!absl::StartsWith(text, "refuse:")) {
     return absl::InvalidArgumentError(
-        "want maximal, cpu or refuse:UNIT[,UNIT...]; e.g. refuse:Pooling");
+        "want maximal, cpu, refuse:UNIT[,UNIT...] or insist:fp16-range; e.g. refuse:Pooling");
   }
   const std::vector<std::string> known = UnitTypes();
   for (absl::string_view unit : absl::StrSplit(text.substr(7), ',')) {
@@ -256,6 +284,7 @@ absl::StatusOr<Plan> PlanGraph(const Model& model, const Graph& graph, const Pla
   AddEntries(model, view, options, covers, sizes, groups, plan);
   AddFaults(model, graph, covers, plan);
   AddMissed(model, graph, missed, plan);
+  AddVanishing(model, view, covers, plan);
   for (Segment& segment : plan.segments) {
     for (PlannedBody& body : segment.bodies) {
       plan.status = Weaker(plan.status, body.plan.status);

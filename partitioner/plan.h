@@ -25,12 +25,14 @@
 
 namespace anemone {
 
-// The nodes that the user keeps off the engine even if the target accepts them.
+// The nodes that the user keeps off the engine even if the target accepts them, and those that the
+// user puts there against Anemone's rule.
 struct Policy {
   bool cpu_only = false;
   std::vector<std::string> refused_units;  // unit types, as `anemone units` lists them
+  bool ignores_fp16_range = false;         // kernels/fp16_range.h
 
-  // "maximal" (the default), "cpu", or "refuse:Pooling,Softmax".
+  // "maximal" (the default), "cpu", "refuse:Pooling,Softmax", or "insist:fp16-range".
   static absl::StatusOr<Policy> Parse(absl::string_view text);
 };
 

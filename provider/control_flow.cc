@@ -111,12 +111,12 @@ ControlFlow::~ControlFlow() = default;
 
 absl::StatusOr<std::unique_ptr<ControlFlow>> ControlFlow::Make(
     const Graph& graph, const Segment& segment, Device& device,
-    std::shared_ptr<const OrtRuntime> runtime, bool heeds_limits) {
+    std::shared_ptr<const OrtRuntime> runtime, bool heeds_limits, RangeWatch* watch) {
   const Node& node = graph.nodes[segment.nodes.front()];
   std::unique_ptr<ControlFlow> made(new ControlFlow(graph, node));
   size_t first_capture = 0;
   for (const PlannedBody& body : segment.bodies) {
-    auto scheduler = Scheduler::Make(*body.graph, body.plan, device, runtime, heeds_limits);
+    auto scheduler = Scheduler::Make(*body.graph, body.plan, device, runtime, heeds_limits, watch);
     const bool may_wait = node.op_type == "If" && !absl::IsResourceExhausted(scheduler.status()) &&
                           !absl::IsUnavailable(scheduler.status());
     if (!scheduler.ok() && !may_wait) {

@@ -15,6 +15,7 @@
 #include "fallback/ort_runtime.h"
 #include "partitioner/plan.h"
 #include "provider/hazard_log.h"
+#include "provider/range_watch.h"
 #include "provider/run_value.h"
 #include "provider/trace.h"
 
@@ -29,7 +30,7 @@ class ControlFlow {
   // contradict the inputs'; such a branch is never taken.)
   static absl::StatusOr<std::unique_ptr<ControlFlow>> Make(
       const Graph& graph, const Segment& segment, Device& device,
-      std::shared_ptr<const OrtRuntime> runtime, bool heeds_limits);
+      std::shared_ptr<const OrtRuntime> runtime, bool heeds_limits, RangeWatch* watch);
 
   ~ControlFlow();
 

@@ -25,30 +25,32 @@ math::Layout HostLayout(DataType type, const std::vector<int64_t>& dims) {
 
 }  // namespace
 
-void ToSurface(const Tensor& tensor, const SurfaceLayout& layout, std::byte* surface) {
+void ToSurface(const Tensor& tensor, const SurfaceLayout& layout, std::byte* surface,
+               math::Tally* tally) {
   if (tensor.is_fill()) {  // rows must be contiguous for the conversion, so repeat the element
     Tensor full = Tensor::Uninitialized(tensor.type(), tensor.dims());
     size_t size = tensor.bytes().size();
     for (int64_t i = 0; i < tensor.elements(); ++i) {
       std::memcpy(full.mutable_data<std::byte>() + i * size, tensor.bytes().data(), size);
     }
-    return ToSurface(full, layout, surface);
+    return ToSurface(full, layout, surface, tally);
   }
   math::ConvertStrided(layout.dims.extent, tensor.bytes().data(),
                        HostLayout(tensor.type(), tensor.dims()), surface, MathLayout(layout),
-                       math::NanRule::kToInfinity);
+                       math::NanRule::kToInfinity, tally);
 }
 
 Tensor FromSurface(const std::byte* surface, const SurfaceLayout& layout, DataType type,
-                   const std::vector<int64_t>& dims) {
+                   const std::vector<int64_t>& dims, math::Tally* tally) {
   Tensor tensor = Tensor::Uninitialized(type, dims);
-  FromSurface(surface, layout, type, dims, tensor.mutable_data<std::byte>());
+  FromSurface(surface, layout, type, dims, tensor.mutable_data<std::byte>(), tally);
   return tensor;
 }
 
 void FromSurface(const std::byte* surface, const SurfaceLayout& layout, DataType type,
-                 const std::vector<int64_t>& dims, std::byte* to) {
-  math::ConvertStrided(layout.dims.extent, surface, MathLayout(layout), to, HostLayout(type, dims));
+                 const std::vector<int64_t>& dims, std::byte* to, math::Tally* tally) {
+  math::ConvertStrided(layout.dims.extent, surface, MathLayout(layout), to, HostLayout(type, dims),
+                       math::NanRule::kKeep, tally);
 }
 
 }  // namespace anemone

@@ -7,20 +7,23 @@
 
 #include "anemone/tensor.h"
 #include "engine/surface.h"
+#include "math/move/counted_convert.h"
 
 namespace anemone {
 
 // Writes `tensor` to `surface`. It has rank 0..5 and a type that IsEngineConstant() accepts, and
-// PlaceShape(its dims) equals the layout's extents.
-void ToSurface(const Tensor& tensor, const SurfaceLayout& layout, std::byte* surface);
+// PlaceShape(its dims) equals the layout's extents. `tally` may be null
+// (math/move/counted_convert.h).
+void ToSurface(const Tensor& tensor, const SurfaceLayout& layout, std::byte* surface,
+               math::Tally* tally = nullptr);
 
 // Returns a new tensor of shape `dims`. `type` is a type that ElementOf() takes; if it is an
 // integer type, the fp16 values are converted.
 Tensor FromSurface(const std::byte* surface, const SurfaceLayout& layout, DataType type,
-                   const std::vector<int64_t>& dims);
+                   const std::vector<int64_t>& dims, math::Tally* tally = nullptr);
 // The same, but writes to `to`, which has room for all elements.
 void FromSurface(const std::byte* surface, const SurfaceLayout& layout, DataType type,
-                 const std::vector<int64_t>& dims, std::byte* to);
+                 const std::vector<int64_t>& dims, std::byte* to, math::Tally* tally = nullptr);
 
 }  // namespace anemone
 

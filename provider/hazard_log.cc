@@ -6,11 +6,47 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "kernels/fp16_range.h"
+#include "partitioner/bodies.h"
 
 namespace anemone {
 
 HazardLog::HazardLog(const Model& model, const Plan& plan)
-    : names_(model, plan), numerics_(math::NumericsOf(plan.target->family())) {}
+    : names_(model, plan), numerics_(math::NumericsOf(plan.target->family())) {
+  AddConstants(model, plan);
+}
+
+void HazardLog::AddConstants(const Model& model, const Plan& plan) {
+  for (const PlanPart& part : PartsOf(model.graph, plan)) {
+    const GraphView view(*part.graph);
+    for (size_t i = 0; i < part.plan->segments.size(); ++i) {
+      const Segment& segment = part.plan->segments[i];
+      if (segment.placement != Placement::kEngine) continue;
+      for (NodeId id : segment.nodes) {
+        AddConstantsOf(model, view, view.graph.nodes[id],
+                       part.plan->first_segment + static_cast<int>(i));
+      }
+    }
+  }
+}
+
+void HazardLog::AddConstantsOf(const Model& model, const GraphView& view, const Node& node,
+                               int segment) {
+  const Origin& origin = model.origins[NamingOrigin(model, node)];
+  Hazard where;
+  where.segment = segment;
+  where.node = origin.id;
+  where.name = origin.name;
+  where.op_type = origin.op_type;
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    const Tensor* constant = view.Constant(node.inputs[i]);
+    const bool is_stored = constant != nullptr && IsFloating(constant->type()) &&
+                           constant->compressed() == nullptr && RoundsEachConstant(node);
+    if (!is_stored || FormOf(view, node, i) == ConstantForm::kFactored) continue;
+    where.message = absl::StrCat("constant '", view.graph.values[node.inputs[i]].name, "': ");
+    Add(where, ConstantHazards(*constant));
+  }
+}
 
 void HazardLog::Add(const Hazard& where, const std::vector<UnitHazard>& found) {
   std::lock_guard<std::mutex> lock(mutex_);
@@ -22,7 +58,7 @@ void HazardLog::Add(const Hazard& where, const std::vector<UnitHazard>& found) {
     told.magnitude = h.magnitude;
     told.operands = h.operands;
     if (h.rule->limit != 0) told.limit = h.rule->limit;
-    told.message = h.rule->words;
+    told.message += h.rule->words;
     told.remedy = h.rule->remedy;
     told.rule = h.rule->rule;
     told.source = h.rule->source;

@@ -12,6 +12,7 @@
 #include "anemone/tensor.h"
 #include "engine/device.h"
 #include "engine/software/hazards.h"
+#include "kernels/lowering.h"
 #include "partitioner/plan.h"
 #include "partitioner/unit_names.h"
 
@@ -20,7 +21,7 @@ namespace anemone {
 // Thread-safe. The units of one segment must be added in their order.
 class HazardLog {
  public:
-  // Both are borrowed.
+  // Both are borrowed. Finds the hazards of constants, which are the same in every run.
   HazardLog(const Model& model, const Plan& plan);
 
   // `segment` is the number shown in reports (Plan::first_segment).
@@ -32,7 +33,10 @@ class HazardLog {
   absl::StatusOr<std::vector<Hazard>> Take();
 
  private:
+  // A message in `where` is put before that of the hazard.
   void Add(const Hazard& where, const std::vector<UnitHazard>& found);
+  void AddConstants(const Model& model, const Plan& plan);
+  void AddConstantsOf(const Model& model, const GraphView& view, const Node& node, int segment);
 
   const UnitNames names_;
   const math::Numerics& numerics_;

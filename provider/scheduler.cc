@@ -78,7 +78,12 @@ class Scheduler::Runner {
                        "; the model declares a wrong type or shape; remove the declaration"));
     }
     absl::Time start = absl::Now();
-    ToSurface(tensor, s_.surfaces_.layout[value], SurfaceOf(value).data());
+    math::Tally tally;
+    ToSurface(tensor, s_.surfaces_.layout[value], SurfaceOf(value).data(),
+              s_.watch_ == nullptr ? nullptr : s_.watch_->ForInput(tally));
+    if (tally.overflowed > 0) {
+      s_.watch_->Input(tally, tensor.elements(), planned.name, UnitThatReads(value));
+    }
     Note("crossing", absl::StrCat("to engine: ", s_.graph_.values[value].name), start);
     if (hazards_ != nullptr) {
       hazards_->AddPort(s_.plan_.first_segment + ReaderOf(value), s_.graph_.values[value].name,
@@ -96,6 +101,13 @@ class Scheduler::Runner {
     };
     return static_cast<int>(std::find_if(segments.begin(), segments.end(), reads) -
                             segments.begin());
+  }
+
+  // The type of the unit that reads the value first.
+  absl::string_view UnitThatReads(ValueId value) const {
+    const Segment& segment = s_.plan_.segments[ReaderOf(value)];
+    const auto port = std::find(segment.inputs.begin(), segment.inputs.end(), value);
+    return anemone::ReaderOf(segment.network, static_cast<int>(port - segment.inputs.begin()));
   }
 
   const Surface& SurfaceOf(ValueId value) { return state_.surfaces[s_.surfaces_.slot[value]]; }
@@ -149,12 +161,19 @@ class Scheduler::Runner {
                                             .on_values = hazards_ == nullptr ? nullptr : &on_values,
                                             .input_bytes = input_bytes,
                                             .output_bytes = output_bytes}));
-    for (ValueId v : segment.outputs) {
+    for (size_t i = 0; i < segment.outputs.size(); ++i) {
+      const ValueId v = segment.outputs[i];
       if (!s_.read_as_tensor_[v]) continue;
       absl::Time start = absl::Now();
       const Value& value = s_.graph_.values[v];
-      state_.values[v].tensor =
-          FromSurface(SurfaceOf(v).data(), s_.surfaces_.layout[v], value.type, value.dims());
+      math::Tally tally;
+      Tensor& tensor = state_.values[v].tensor;
+      tensor = FromSurface(SurfaceOf(v).data(), s_.surfaces_.layout[v], value.type, value.dims(),
+                           s_.watch_ == nullptr ? nullptr : s_.watch_->ForOutput(tally));
+      if (tally.not_finite > 0) {
+        s_.watch_->Output(tally, tensor.elements(), value.name,
+                          MakerOf(segment.network, static_cast<int>(i)));
+      }
       Note("crossing", absl::StrCat("from engine: ", value.name), start);
     }
     return absl::OkStatus();
@@ -210,12 +229,14 @@ class Scheduler::Runner {
 };
 
 Scheduler::Scheduler(const Graph& graph, const Plan& plan, Device& device,
-                     std::shared_ptr<const OrtRuntime> runtime, bool heeds_limits)
+                     std::shared_ptr<const OrtRuntime> runtime, bool heeds_limits,
+                     RangeWatch* watch)
     : graph_(graph),
       plan_(plan),
       device_(device),
       runtime_(std::move(runtime)),
-      heeds_limits_(heeds_limits) {}
+      heeds_limits_(heeds_limits),
+      watch_(watch) {}
 
 Scheduler::~Scheduler() = default;
 
@@ -239,9 +260,9 @@ void Scheduler::BindPorts(const Segment& segment) {
 
 absl::StatusOr<std::unique_ptr<Scheduler>> Scheduler::Make(
     const Graph& graph, const Plan& plan, Device& device, std::shared_ptr<const OrtRuntime> runtime,
-    bool heeds_limits, std::vector<CpuModel> cpu_models) {
+    bool heeds_limits, RangeWatch* watch, std::vector<CpuModel> cpu_models) {
   std::unique_ptr<Scheduler> s(
-      new Scheduler(graph, plan, device, std::move(runtime), heeds_limits));
+      new Scheduler(graph, plan, device, std::move(runtime), heeds_limits, watch));
   s->dependencies_ = DependenciesOf(plan, graph);
   s->dependents_.resize(plan.segments.size());
   s->surfaces_ = PlanSurfaces(plan, graph, s->dependencies_);
@@ -268,7 +289,7 @@ absl::StatusOr<std::unique_ptr<Scheduler>> Scheduler::Make(
     if (!segment.bodies.empty()) {
       ANEMONE_ASSIGN_OR_RETURN(
           s->control_flow_.back(),
-          ControlFlow::Make(graph, segment, device, s->runtime_, heeds_limits));
+          ControlFlow::Make(graph, segment, device, s->runtime_, heeds_limits, watch));
       continue;
     }
     if (!cpu_models.empty()) {

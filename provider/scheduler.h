@@ -18,6 +18,7 @@
 #include "partitioner/plan.h"
 #include "provider/control_flow.h"
 #include "provider/hazard_log.h"
+#include "provider/range_watch.h"
 #include "provider/run_value.h"
 #include "provider/surface_plan.h"
 #include "provider/trace.h"
@@ -35,13 +36,15 @@ class Scheduler {
   // Compiles every engine segment, and creates a session for every CPU segment. `runtime` may be
   // null if there is no CPU segment. The plan and graph are borrowed for the scheduler's life.
   // `heeds_limits`: ports are bound by name and all surfaces have the same size, as the silicon
-  // requires. Otherwise surfaces have the sizes of the ports, in the network's order.
+  // requires. Otherwise surfaces have the sizes of the ports, in the network's order. `watch` is
+  // told of the values that enter and leave the engine; it is borrowed and may be null.
   // `cpu_models`: the models of CPU segments, by segment. If it is empty they are made from the
   // graph's nodes, which are not needed otherwise.
   static absl::StatusOr<std::unique_ptr<Scheduler>> Make(const Graph& graph, const Plan& plan,
                                                          Device& device,
                                                          std::shared_ptr<const OrtRuntime> runtime,
                                                          bool heeds_limits,
+                                                         RangeWatch* watch = nullptr,
                                                          std::vector<CpuModel> cpu_models = {});
 
   ~Scheduler();
@@ -63,7 +66,7 @@ class Scheduler {
   class Runner;
 
   Scheduler(const Graph& graph, const Plan& plan, Device& device,
-            std::shared_ptr<const OrtRuntime> runtime, bool heeds_limits);
+            std::shared_ptr<const OrtRuntime> runtime, bool heeds_limits, RangeWatch* watch);
   void BindPorts(const Segment& segment);
   absl::StatusOr<std::unique_ptr<RunState>> TakeState();
 
@@ -72,6 +75,7 @@ class Scheduler {
   Device& device_;
   std::shared_ptr<const OrtRuntime> runtime_;
   const bool heeds_limits_;
+  RangeWatch* const watch_;
   std::vector<std::unique_ptr<Program>> programs_;  // by segment; null on the CPU
   std::vector<std::vector<ValueId>> bound_inputs_;  // by segment, in its program's order
   std::vector<std::vector<ValueId>> bound_outputs_;

@@ -24,6 +24,7 @@
 #include "provider/importing.h"
 #include "provider/memory_budget.h"
 #include "provider/ports.h"
+#include "provider/range_watch.h"
 #include "provider/run_inputs.h"
 #include "provider/scheduler.h"
 #include "provider/session_cache.h"
@@ -57,6 +58,8 @@ struct Shared {
   std::shared_ptr<MemoryBudget> memory;
   std::shared_ptr<LazyRuntime> runtime;
   std::shared_ptr<tbb::task_arena> arena;
+  std::shared_ptr<WarningTexts> warnings;
+  std::shared_ptr<RangeWatch> watch;
 };
 
 absl::StatusOr<Shared> Share(const Settings& settings, Bucketing::Import import,
@@ -71,6 +74,9 @@ absl::StatusOr<Shared> Share(const Settings& settings, Bucketing::Import import,
   const int threads = ThreadsOf(settings.threads);
   shared.runtime = std::make_shared<LazyRuntime>(threads, settings.ort_library);
   shared.arena = std::make_shared<tbb::task_arena>(threads);
+  shared.warnings = std::make_shared<WarningTexts>();
+  shared.watch = std::make_shared<RangeWatch>(
+      "--policy ", [texts = shared.warnings](const std::string& text) { texts->Add(text); });
   shared.cache = SessionCache::Open(settings, path, std::move(bytes));
   return shared;
 }
@@ -103,6 +109,8 @@ struct Session::State {
   Planned planned;                     // of a plan from the cache: what runs, as in PlannedModel
   std::string line;                    // PlanLine()
   PlanSummary summary;
+  std::shared_ptr<WarningTexts> warnings;  // of runs
+  std::shared_ptr<RangeWatch> watch;
   std::unique_ptr<Device> device;
   std::shared_ptr<const OrtRuntime> runtime;
   std::unique_ptr<Scheduler> scheduler;
@@ -173,6 +181,8 @@ void Session::State::DropWeights() {
 absl::Status Session::State::Compile(const Shared& shared, const MemoryNeed& need,
                                      std::vector<CpuModel> cpu_models) {
   arena = shared.arena;
+  warnings = shared.warnings;
+  watch = shared.watch;
   observed = shared.settings.hazards;
   const std::string& path = planned.model.path;
   ANEMONE_ASSIGN_OR_RETURN(memory, shared.memory->Take(path.empty() ? "the model" : path, need));
@@ -254,6 +264,7 @@ absl::StatusOr<const Planned*> Session::State::WholePlan() const {
 Session Session::State::Of(Bucketing buckets, const LoadTimes& begun, const Shared& shared) {
   auto state = std::make_unique<State>();
   state->observed = shared.settings.hazards;
+  state->warnings = shared.warnings;
   state->SetPorts(buckets.free().graph);
   const auto load = [shared](const ImportOptions& importing) -> absl::StatusOr<Session> {
     ANEMONE_ASSIGN_OR_RETURN(auto found, Find(shared, importing));
@@ -446,6 +457,8 @@ PlanSummary Session::Summary() const {
   }
   return state_->summary;
 }
+
+std::vector<std::string> Session::RunWarnings() const { return state_->warnings->All(); }
 
 LoadTimes Session::times() const {
   return state_->sizes != nullptr ? state_->sizes->times() : state_->times;

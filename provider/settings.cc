@@ -30,7 +30,9 @@ std::vector<std::string> TargetNames() {
   return names;
 }
 std::vector<std::string> RouteNames() { return {"netplist", "mil"}; }
-std::vector<std::string> PolicyNames() { return {"maximal", "cpu", "refuse:"}; }
+std::vector<std::string> PolicyNames() {
+  return {"maximal", "cpu", "refuse:", "insist:fp16-range"};
+}
 std::vector<std::string> DeviceNames() { return {"auto", "software"}; }
 std::vector<std::string> NumericsNames() { return {"fast", "exact"}; }
 
@@ -229,9 +231,12 @@ const Setting kSettings[] = {
      .type = "str",
      .entries = kReadsModel | kPlugin | kPython,
      .fallback = "maximal",
-     .brief = "What to keep off the engine: maximal, cpu, or refuse:UNIT[,UNIT...].",
+     .brief = "What to keep off the engine: maximal, cpu, refuse:UNIT[,UNIT...] or insist:RULE.",
      .help =
-         "`maximal` keeps nothing off the engine, `cpu` everything, `refuse:Pooling` that unit.",
+         "`maximal` keeps nothing off the engine, `cpu` everything, `refuse:Pooling` that unit. "
+         "`insist:fp16-range` puts nodes on the engine whose values or constants are known to "
+         "leave "
+         "the range of fp16.",
      .choices = PolicyNames,
      .store = StorePolicy,
      .key = [](const Settings& s) { return s.policy; }},

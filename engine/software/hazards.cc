@@ -237,10 +237,11 @@ void FindFlushed(absl::Span<const Half> values, std::vector<UnitHazard>& list) {
   if (lost >= fp16::kRoundingError * all) counter.AddTo(list);
 }
 
-// Calls `each` with every element of a float tensor.
+// Calls `each` with every element of a float tensor; of a fill, with the one that it stores.
 template <class Each>
 void ForEachFloat(const Tensor& tensor, const Each& each) {
-  for (int64_t i = 0; i < tensor.elements(); ++i) {
+  const int64_t count = tensor.is_fill() ? 1 : tensor.elements();
+  for (int64_t i = 0; i < count; ++i) {
     switch (tensor.type()) {
       case DataType::kFloat:
         each(static_cast<double>(tensor.at<float>(i)));
@@ -262,6 +263,24 @@ void ForEachFloat(const Tensor& tensor, const Each& each) {
         return;  // not a float type
     }
   }
+}
+
+// Finds numbers that lose digits because they are below 2^-14, if the loss is significant.
+void CountRounded(const Tensor& tensor, Counter& counter) {
+  double lost = 0, all = 0;
+  const auto loss_of = [](double x) {
+    const bool is_small = std::fabs(x) < fp16::kSmallestNormal;
+    return is_small ? std::fabs(x - math::ToDouble(math::ToHalf(x))) : 0;
+  };
+  ForEachFloat(tensor, [&](double x) {
+    if (!std::isfinite(x)) return;
+    lost += loss_of(x);
+    all += std::fabs(x);
+  });
+  if (all == 0 || lost < fp16::kRoundingError * all) return;
+  ForEachFloat(tensor, [&](double x) {
+    if (loss_of(x) > 0) counter.Add(std::fabs(x), std::fabs(x), std::nullopt);
+  });
 }
 
 }  // namespace
@@ -301,8 +320,24 @@ std::vector<UnitHazard> PortHazards(const Tensor& tensor) {
     }
   });
   std::vector<UnitHazard> list;
+  Counter rounded(hazard::kPortRounding, tensor.elements());
+  CountRounded(tensor, rounded);
   overflow.AddTo(list);
   nan.AddTo(list);
+  rounded.AddTo(list);
+  return list;
+}
+
+std::vector<UnitHazard> ConstantHazards(const Tensor& tensor) {
+  Counter counter(hazard::kConstant, tensor.elements());
+  ForEachFloat(tensor, [&](double x) {
+    if (std::isfinite(x) && math::IsInfinite(math::ToHalf(x))) {
+      counter.Add(std::fabs(x), std::fabs(x), std::nullopt);
+    }
+  });
+  CountRounded(tensor, counter);
+  std::vector<UnitHazard> list;
+  counter.AddTo(list);
   return list;
 }
 

@@ -24,8 +24,12 @@
 //   subnormal-flush  operands and results of a convolution or product below 2^-14, on a family that
 //                    reads them as zero, if they make up at least 2^-11 of the sum of magnitudes of
 //                    their tensor
+//   port-rounding    elements of a value that enters, below 2^-14, if rounding them to fp16 changes
+//   the
+//                    value's sum of magnitudes by at least 2^-11
+//   constant         the same of a constant; and its finite elements that fp16 cannot hold
 // Later infinities and NaNs that follow from one already reported are not reported again. Ports are
-// checked for overflow and nan-input.
+// checked for overflow, nan-input and port-rounding.
 #ifndef ANEMONE_ENGINE_SOFTWARE_HAZARDS_H_
 #define ANEMONE_ENGINE_SOFTWARE_HAZARDS_H_
 
@@ -69,6 +73,9 @@ absl::StatusOr<std::vector<UnitHazard>> HazardsOf(const UnitRun& run,
 
 // The hazards of a tensor of any float type when it enters the engine.
 std::vector<UnitHazard> PortHazards(const Tensor& tensor);
+
+// The hazards of a constant of any float type that is not compressed.
+std::vector<UnitHazard> ConstantHazards(const Tensor& tensor);
 
 }  // namespace anemone
 

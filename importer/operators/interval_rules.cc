@@ -20,6 +20,32 @@ Known Products(const Interval& a, const Interval& b) {
   return Bounded(low, high);
 }
 
+// The input's interval, or that of its type.
+Known Operand(const Context& c, size_t i) {
+  if (!HasInput(c.node, i)) return Interval{0, 0};
+  const Known known = c.In(i);
+  return known ? known : LimitsOf(c.graph.values[c.node.inputs[i]].type);
+}
+
+// Input `i` minus its zero point, input `zero`.
+Known WithoutZero(const Context& c, size_t i, size_t zero) {
+  const Known x = Operand(c, i), z = Operand(c, zero);
+  if (!x || !z) return std::nullopt;
+  return Bounded(x->low - z->high, x->high - z->low);
+}
+
+// The number of weights of one output channel; 0 if it is not known.
+int64_t FilterSize(const Context& c) {
+  const Value& weights = c.graph.values[c.node.inputs[1]];
+  if (!weights.is_static()) return 0;
+  const std::vector<int64_t> dims = weights.dims();
+  int64_t size = 1;
+  for (size_t i = 1; i < dims.size() && size <= kLargestBound; ++i) {
+    size *= std::min(dims[i], kLargestBound);
+  }
+  return size;
+}
+
 }  // namespace
 
 Known Context::In(size_t i) const {
@@ -174,6 +200,18 @@ Known OneOfAxes(const Context& c) {
 Known PlaceOnAxis(const Context& c) {
   const int64_t extent = c.Extent(0, IntOr(c.node, "axis", 0));
   return extent > 0 ? Bounded(0, extent - 1) : std::nullopt;
+}
+
+// Each sum has as many terms as a row of input 0 (MatMulInteger) or a filter (ConvInteger) has
+// elements. Padding adds zeros.
+Known SumOfProducts(const Context& c) {
+  const bool is_matrix = c.node.op_type == "MatMulInteger";
+  const int64_t terms = is_matrix ? c.Extent(0, -1) : FilterSize(c);
+  if (terms <= 0 || terms > kLargestBound) return std::nullopt;
+  const Known a = WithoutZero(c, 0, 2), b = WithoutZero(c, 1, 3);
+  if (!a || !b) return std::nullopt;
+  const Known product = Union(Products(*a, *b), Interval{0, 0});
+  return product ? Products(*product, {terms, terms}) : product;
 }
 
 }  // namespace anemone::interval

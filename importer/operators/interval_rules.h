@@ -62,6 +62,9 @@ Known SumOfAxes(const Context& c);
 Known OneOfAxes(const Context& c);    // ReduceMax, ReduceMin
 Known PlaceOnAxis(const Context& c);  // ArgMax, ArgMin
 
+// Products of integers minus zero points: ConvInteger and MatMulInteger.
+Known SumOfProducts(const Context& c);
+
 }  // namespace anemone::interval
 
 #endif  // ANEMONE_IMPORTER_OPERATORS_INTERVAL_RULES_H_

@@ -11,6 +11,9 @@
 namespace anemone {
 namespace {
 
+constexpr auto kPick = LargeNumbers::kPick;
+constexpr auto kFlat = LargeNumbers::kFlat;
+
 using Axes = std::optional<WeightAxes>;
 
 Axes ConvAxes(const Node&, int) { return WeightAxes{0, -1}; }
@@ -55,7 +58,7 @@ constexpr Operator kRows[] = {
     {.op_type = "LpPool", .padding = CarryBatch, .lift = {1, 1, LiftLpPool}},
     {.op_type = "GlobalAveragePool", .padding = CarryBatch},
     {.op_type = "GlobalLpPool", .padding = CarryBatch, .lift = {1, 1, LiftLpPool}},
-    {.op_type = "GlobalMaxPool", .padding = CarryBatch},
+    {.op_type = "GlobalMaxPool", .large = kPick, .padding = CarryBatch},
 
     // Normalizations and softmax.
     {.op_type = "BatchNormalization",
@@ -70,9 +73,18 @@ constexpr Operator kRows[] = {
     {.op_type = "RMSNormalization", .padding = CarryTrailing},
     {.op_type = "LpNormalization"},
     {.op_type = "MeanVarianceNormalization"},
-    {.op_type = "Softmax", .padding = CarrySoftmax, .lift = {1, 12, LiftSoftmax}},
-    {.op_type = "LogSoftmax", .lift = {1, 12, LiftSoftmax}},
-    {.op_type = "Hardmax", .lift = {1, 12, LiftSoftmax}},
+    {.op_type = "Softmax",
+     .range = Bounds{0, 1},
+     .shares = true,
+     .large = kFlat,
+     .padding = CarrySoftmax,
+     .lift = {1, 12, LiftSoftmax}},
+    {.op_type = "LogSoftmax", .large = LargeNumbers::kPass, .lift = {1, 12, LiftSoftmax}},
+    {.op_type = "Hardmax",
+     .range = Bounds{0, 1},
+     .shares = true,
+     .large = kFlat,
+     .lift = {1, 12, LiftSoftmax}},
 
     // Reductions and scans along an axis.
     {.op_type = "ReduceL1",
@@ -87,6 +99,7 @@ constexpr Operator kRows[] = {
      .lift = {1, 17, LiftReduce}},
     {.op_type = "ReduceMax",
      .interval = interval::OneOfAxes,
+     .large = kPick,
      .reduction = Reduction{false, bounds::First},
      .integers = kFirstInput,
      .lift = {1, 17, LiftReduce}},
@@ -95,6 +108,7 @@ constexpr Operator kRows[] = {
      .lift = {1, 17, LiftReduce}},
     {.op_type = "ReduceMin",
      .interval = interval::OneOfAxes,
+     .large = kPick,
      .reduction = Reduction{false, bounds::First},
      .integers = kFirstInput,
      .lift = {1, 17, LiftReduce}},
@@ -107,13 +121,15 @@ constexpr Operator kRows[] = {
     {.op_type = "ReduceSumSquare",
      .reduction = Reduction{true, bounds::NotNegative},
      .lift = {1, 17, LiftReduce}},
-    {.op_type = "ArgMax", .interval = interval::PlaceOnAxis},
-    {.op_type = "ArgMin", .interval = interval::PlaceOnAxis},
-    {.op_type = "TopK", .lift = {1, 9, LiftTopK}},
+    {.op_type = "ArgMax", .interval = interval::PlaceOnAxis, .large = kPick},
+    {.op_type = "ArgMin", .interval = interval::PlaceOnAxis, .large = kPick},
+    {.op_type = "TopK", .large = kPick, .lift = {1, 9, LiftTopK}},
     {.op_type = "CumSum"},
     {.op_type = "CumProd"},
 
     // Quantization.
+    {.op_type = "ConvInteger", .interval = interval::SumOfProducts},
+    {.op_type = "MatMulInteger", .interval = interval::SumOfProducts},
     {.op_type = "QuantizeLinear"},
     {.op_type = "DequantizeLinear",
      .integers = kFirstInput,

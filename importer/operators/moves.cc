@@ -10,6 +10,9 @@
 namespace anemone {
 namespace {
 
+constexpr auto kPass = LargeNumbers::kPass;
+constexpr auto kPick = LargeNumbers::kPick;
+
 constexpr Operator kRows[] = {
     {.op_type = "Identity",
      .moves = Moves::kInOrder,
@@ -93,11 +96,12 @@ constexpr Operator kRows[] = {
      .compressed = CompressedRule{CompressedByGather, 1}},
     {.op_type = "GatherElements", .moves = Moves::kByData},
     {.op_type = "GatherND", .moves = Moves::kByData},
-    {.op_type = "MaxPool", .moves = Moves::kByData, .padding = CarryBatch},
+    {.op_type = "MaxPool", .moves = Moves::kByData, .large = kPick, .padding = CarryBatch},
 
     // The results also contain elements of other inputs, or new elements.
     {.op_type = "Concat",
      .interval = interval::AnyInput,
+     .large = kPass,
      .padding = CarryConcat,
      .integers = kAllInputs,
      .float_integers = FloatIntegers::kPass,
@@ -105,10 +109,11 @@ constexpr Operator kRows[] = {
      .lift = {1, 3, LiftConcat}},
     {.op_type = "Pad",
      .interval = interval::Padded,
+     .large = kPass,
      .padding = CarryPad,
      .identity = identity::WithoutPads,
      .lift = {1, 10, LiftPad}},
-    {.op_type = "Trilu", .interval = interval::FirstOrZero},
+    {.op_type = "Trilu", .interval = interval::FirstOrZero, .large = kPass},
     {.op_type = "OneHot", .interval = interval::Third},
     {.op_type = "Scatter", .lift = {9, 10, LiftScatter}},
     {.op_type = "Upsample", .lift = {1, 9, LiftUpsample}},

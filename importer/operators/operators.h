@@ -59,6 +59,15 @@ enum class FloatIntegers {
   kTell,  // the operator distinguishes neighboring integers
 };
 
+// What an operator does with numbers beyond the range of fp16 (importer/operators/float_ranges.h).
+enum class LargeNumbers {
+  kChange,  // other numbers would give another result
+  kPass,    // the result holds them, perhaps moved or with another number added
+  kChoose,  // the same; a constant among them is only a bound, or what a mask puts in place
+  kPick,    // picks elements by their order, and never those of minus infinity beside others
+  kFlat,    // all of them give the same result: Softmax, Sigmoid
+};
+
 // How a reduction treats padding, see importer/padding/padding.h.
 struct Reduction {
   bool takes_zeros;  // zeros in the padding do not change the result
@@ -106,6 +115,12 @@ struct Operator {
   // The interval of the first output's integers, ignoring the type's limits. If null: that of the
   // first input if the operator moves elements, else unknown.
   interval::Rule interval = nullptr;
+
+  // Bounds of the first output's floats that do not depend on the inputs, unless other columns give
+  // bounds. `shares`: the elements are shares of one number, so that their sum is not larger.
+  std::optional<Bounds> range = std::nullopt;
+  bool shares = false;
+  LargeNumbers large = LargeNumbers::kChange;
 
   // How padding flows (importer/padding/padding.h). The first one that is set applies: a special
   // rule, a reduction, or an element-by-element operator. If none is set, the operator must not

@@ -16,12 +16,13 @@
 namespace anemone {
 
 struct Hazard {
-  // "overflow", "port-saturation", "width-slice", "cancellation", "indeterminate", "nan-input" or
-  // "subnormal-flush".
+  // "overflow", "port-saturation", "width-slice", "cancellation", "indeterminate", "nan-input",
+  // "subnormal-flush", "port-rounding" or "constant".
   std::string kind;
   bool first = false;  // the first hazard of its kind, in the order of the plan
-  // The ONNX node: its id ("/#17"), name and operator; and the type of the engine's unit. For a
-  // value that enters an engine segment, `name` is its name and the others are empty.
+  // The ONNX node: its id ("/#17"), name and operator; and the type of the engine's unit, empty for
+  // a constant of the node. For a value that enters an engine segment, `name` is its name and the
+  // others are empty.
   std::string node, name, op_type, unit;
   int segment = -1;      // number of the segment, as in the plan
   int64_t count = 0;     // affected elements of the result (or of the value that enters)

@@ -102,6 +102,11 @@ class Session {
   absl::StatusOr<std::vector<Hazard>> FindHazards(
       const std::map<std::string, Tensor>& inputs) const;
 
+  // Warnings of the runs so far, each at most once: values that became infinite when they entered
+  // the engine, and values that left it and are not finite. Each names the value, the numbers of
+  // elements, and the option that keeps the unit off the engine.
+  std::vector<std::string> RunWarnings() const;
+
   // The program that Run() uses for these inputs. It is compiled now if it does not exist yet.
   // kFailedPrecondition if the session has no buckets.
   absl::StatusOr<BucketUse> UseOf(const std::map<std::string, Tensor>& inputs) const;

@@ -23,7 +23,7 @@ struct Settings {
   // separated by commas, and "all".
   std::string target = kDefaultTarget;
   std::string route = "netplist";  // or "mil": which of the engine's compile paths is asked
-  std::string policy = "maximal";  // or "cpu", or "refuse:UNIT[,UNIT...]"
+  std::string policy = "maximal";  // or "cpu", "refuse:UNIT[,UNIT...]", "insist:fp16-range"
   bool rewrites = true;            // an operator may become other units than its own
 
   std::map<std::string, int64_t> dims;                 // symbolic dimension -> size

@@ -5,9 +5,11 @@
 #include <vector>
 
 #include "base/status_macros.h"
+#include "importer/elements.h"
 #include "kernels/activation/neuron.h"
 #include "kernels/attributes.h"
 #include "kernels/elementwise/elementwise.h"
+#include "kernels/fp16_range.h"
 #include "kernels/shared/unary_lowering.h"
 #include "kernels/units/goc.h"
 #include "math/core/half.h"
@@ -73,10 +75,35 @@ absl::StatusOr<std::optional<Operand>> LowerByNumber(LowerContext& c, const Node
     if (!affine) continue;
     Operand x = AlignedOperand(c, node.inputs[1 - i], shape);
     if (c.DimsOf(x) != PlaceShape(shape)) continue;
-    x = ScaleAndShift(c, x, affine->scale, affine->bias);
+    const bool is_clamped = FormOf(c.view(), node, i) == ConstantForm::kClamped;
+    x = is_clamped ? ScaleAndShift(c, x, affine->scale, affine->bias)
+                   : ScaleInFactors(c, x, affine->scale, affine->bias);
     return x;
   }
   return std::nullopt;
+}
+
+// The operands of a node of two inputs. A constant factor or divisor that fp16 cannot hold is
+// multiplied by a power of two; the result must then be multiplied by `rescaling`.
+struct Pair {
+  Operand a, b;
+  double rescaling = 1;
+};
+
+Pair OperandsOf(LowerContext& c, const Node& node, absl::Span<const int64_t> shape) {
+  Pair pair;
+  for (size_t i = 0; i < 2; ++i) {
+    Operand& x = i == 0 ? pair.a : pair.b;
+    const double scale = RescalingOf(c.view(), node, i);
+    if (scale == 1) {
+      x = AlignedOperand(c, node.inputs[i], shape);
+      continue;
+    }
+    const Tensor& constant = *c.view().Constant(node.inputs[i]);
+    x = AlignedConstant(c, ScaleRows(constant, constant.elements(), absl::MakeConstSpan(&scale, 1)), shape);
+    pair.rescaling *= i == 1 && TypeOf(node) == ElementWiseType::kDiv ? scale : 1 / scale;
+  }
+  return pair;
 }
 
 absl::Status LowerBinary(const Match& match, LowerContext& c) {
@@ -84,9 +111,8 @@ absl::Status LowerBinary(const Match& match, LowerContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, c.ShapeOf(node.outputs[0]));
   ANEMONE_ASSIGN_OR_RETURN(std::optional<Operand> y, LowerByNumber(c, node, shape));
   if (!y) {
-    Operand a = AlignedOperand(c, node.inputs[0], shape);
-    Operand b = AlignedOperand(c, node.inputs[1], shape);
-    y = Combined(c, TypeOf(node), a, b);
+    const Pair x = OperandsOf(c, node, shape);
+    y = ScaleAndShift(c, Combined(c, TypeOf(node), x.a, x.b), x.rescaling, 0);
   }
   return c.Out(node.outputs[0], *y);
 }
@@ -134,10 +160,10 @@ absl::Status LowerEqual(const Match& match, LowerContext& c) {
 absl::Status LowerInverseDiv(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, c.ShapeOf(node.outputs[0]));
-  Operand a = AlignedOperand(c, node.inputs[0], shape);
-  Operand b = AlignedOperand(c, node.inputs[1], shape);
-  b = Activated(c, NeuronType::kInv, b);
-  Operand y = Combined(c, ElementWiseType::kMult, a, b);
+  Pair x = OperandsOf(c, node, shape);
+  x.b = Activated(c, NeuronType::kInv, x.b);
+  Operand y = Combined(c, ElementWiseType::kMult, x.a, x.b);
+  y = ScaleAndShift(c, y, x.rescaling, 0);
   return c.Out(node.outputs[0], y);
 }
 

@@ -18,6 +18,7 @@
 #include "kernels/activation/neuron.h"
 #include "kernels/attributes.h"
 #include "kernels/elementwise/elementwise.h"
+#include "kernels/fp16_range.h"
 #include "kernels/mil.h"
 #include "kernels/node_inputs.h"
 #include "kernels/units/reshape.h"
@@ -277,22 +278,23 @@ absl::Status LowerRuntimeBatchNorm(const Match& match, LowerContext& c) {
 }
 
 // A Mul or Div by one number that computes `value` and can be merged into the Add or Sub after it:
-// the input that is scaled and the factor.
+// the input that is scaled, the factor, and the input that is the number.
 struct Gain {
   const Node* node;
   ValueId x;
   double scale;
+  size_t input;
 };
 
 std::optional<Gain> GainOf(const GraphView& view, ValueId value) {
   if (const Node* div = view.OnlyProducer(value, "Div")) {
     std::optional<double> by = view.Scalar(div->inputs[1]);
     if (!by || *by == 0) return std::nullopt;
-    return Gain{div, div->inputs[0], 1 / *by};
+    return Gain{div, div->inputs[0], 1 / *by, 1};
   }
   const Node* mul = view.OnlyProducer(value, "Mul");
-  for (int i = 0; mul != nullptr && i < 2; ++i) {
-    if (auto by = view.Scalar(mul->inputs[i])) return Gain{mul, mul->inputs[1 - i], *by};
+  for (size_t i = 0; mul != nullptr && i < 2; ++i) {
+    if (auto by = view.Scalar(mul->inputs[i])) return Gain{mul, mul->inputs[1 - i], *by, i};
   }
   return std::nullopt;
 }
@@ -322,7 +324,9 @@ absl::Status LowerAffine(const Match& match, LowerContext& c) {
   Operand x = AlignedOperand(c, gain.x, shape);
   if (c.DimsOf(x) != PlaceShape(shape))
     return c.NotLowered("a constant whose shape broadcasts the other operand");
-  x = ScaleAndShift(c, x, gain.scale, bias);
+  x = FormOf(c.view(), *gain.node, gain.input) == ConstantForm::kClamped
+          ? ScaleAndShift(c, x, gain.scale, bias)
+          : ScaleInFactors(c, x, gain.scale, bias);
   return c.Out(node.outputs[0], x);
 }
 
@@ -409,6 +413,24 @@ Operand ScaleAndShift(NetworkBuilder& c, const Operand& x, double scale, double 
   const bool is_image = c.BottomOf(x).format == Format::kUInt8;
   if (p.scale == 1 && p.bias == 0 && !is_image) return x;
   return c.Add(Kind(), p, {x});
+}
+
+std::optional<Factors> FactorsOf(double scale) {
+  constexpr double kMost = 0x1p28, kLeast = 0x1p-28;
+  const double magnitude = std::fabs(scale);
+  if (scale == 0 || (magnitude >= fp16::kSmallestNormal && !ExceedsHalf(magnitude))) {
+    return Factors{1, scale};
+  }
+  if (!(magnitude >= kLeast && magnitude <= kMost)) return std::nullopt;
+  const double first = std::ldexp(1, std::ilogb(magnitude) / 2);
+  return Factors{first, scale / first};
+}
+
+Operand ScaleInFactors(NetworkBuilder& c, const Operand& x, double scale, double bias) {
+  const std::optional<Factors> factors = FactorsOf(scale);
+  if (!factors) return ScaleAndShift(c, x, scale, bias);
+  const Operand scaled = ScaleAndShift(c, x, factors->first, 0);
+  return ScaleAndShift(c, scaled, factors->second, bias);
 }
 
 Operand ScaleAndShiftPerChannel(NetworkBuilder& c, const Operand& x,

@@ -284,7 +284,7 @@ Operand ComputedProduct(LowerContext& c, const Node& node, const GemmForm& form)
   Operand a = matrix(node.inputs[0], form.trans_a);
   Operand b = matrix(node.inputs[1], form.trans_b);
   Operand y = MatrixProduct(c, a, b);
-  y = ScaleAndShift(c, y, form.alpha, 0);
+  y = ScaleInFactors(c, y, form.alpha, 0);
   return ReshapeToDims(c, y, PlaceShape(form.y));
 }
 
@@ -310,7 +310,7 @@ absl::Status LowerGemm(const Match& match, LowerContext& c) {
   }
   if (addend != kNone) {
     Operand added = AlignedOperand(c, addend, form.y);
-    added = ScaleAndShift(c, added, form.beta, 0);
+    added = ScaleInFactors(c, added, form.beta, 0);
     y = Combined(c, ElementWiseType::kAdd, y, added);
   }
   return c.Out(node.outputs[0], y);

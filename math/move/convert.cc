@@ -1,6 +1,7 @@
 #include "math/move/convert.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cassert>
 #include <cmath>
 #include <cstring>
@@ -8,6 +9,7 @@
 #include <type_traits>
 
 #include "math/core/parallel.h"
+#include "math/move/counted_convert.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "math/move/convert.cc"
@@ -243,6 +245,71 @@ void ConvertRun(Element from_element, const char* from, Element to_element, char
   std::memcpy(to, from, count * SizeOf(from_element));
 }
 
+// The magnitudes of a floating-point type, as integers of its bits, which have the same order.
+struct Magnitudes {
+  uint32_t overflows;  // the least that fp16 rounds to infinity
+  uint32_t infinity;   // larger ones are NaN
+};
+constexpr Magnitudes kFloat = {0x477ff000, 0x7f800000};  // 65520
+constexpr Magnitudes kBFloat16 = {0x4780, 0x7f80};       // 65536; the next below is 65280
+constexpr Magnitudes kHalf = {0x7c00, 0x7c00};           // it has no larger ones
+
+// Elements whose magnitude is at least `low` and below `high`. Without branches, so that the loop
+// is vectorized.
+template <class Bits>
+int64_t CountBetween(const char* data, int64_t count, uint32_t low, uint32_t high) {
+  constexpr auto kSign = static_cast<Bits>(Bits{1} << (8 * sizeof(Bits) - 1));
+  int64_t found = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    Bits bits;
+    std::memcpy(&bits, data + i * sizeof(Bits), sizeof(Bits));
+    const uint32_t magnitude = static_cast<Bits>(bits & static_cast<Bits>(~kSign));
+    found += magnitude - low < high - low ? 1 : 0;
+  }
+  return found;
+}
+
+int64_t CountOverflowed(Element element, const char* from, int64_t count) {
+  switch (element) {
+    case Element::kFloat:
+      return CountBetween<uint32_t>(from, count, kFloat.overflows, kFloat.infinity);
+    case Element::kBFloat16:
+      return CountBetween<uint16_t>(from, count, kBFloat16.overflows, kBFloat16.infinity);
+    default:
+      return 0;
+  }
+}
+
+int64_t CountNotFinite(Element to_element, const char* halves, int64_t count) {
+  const bool keeps = to_element == Element::kHalf || to_element == Element::kFloat ||
+                     to_element == Element::kBFloat16;
+  return keeps ? CountBetween<uint16_t>(halves, count, kHalf.infinity, uint32_t{1} << 15) : 0;
+}
+
+// The tally of several threads.
+class SharedTally {
+ public:
+  explicit SharedTally(Tally* tally) : tally_(tally) {}
+  ~SharedTally() {
+    if (tally_ == nullptr) return;
+    tally_->overflowed += overflowed_;
+    tally_->not_finite += not_finite_;
+  }
+
+  void Count(Element from_element, const char* from, Element to_element, int64_t count) {
+    if (tally_ == nullptr) return;
+    if (from_element == Element::kHalf) {
+      not_finite_.fetch_add(CountNotFinite(to_element, from, count), std::memory_order_relaxed);
+    } else if (to_element == Element::kHalf) {
+      overflowed_.fetch_add(CountOverflowed(from_element, from, count), std::memory_order_relaxed);
+    }
+  }
+
+ private:
+  Tally* const tally_;
+  std::atomic<int64_t> overflowed_{0}, not_finite_{0};
+};
+
 // Finds the innermost axes that are dense in both arrays. Returns the first of them, and their
 // number of elements in `run`.
 int FirstAxisOfRun(const Extents& extents, const Layout& from, const Layout& to, int64_t* run) {
@@ -260,12 +327,13 @@ int FirstAxisOfRun(const Extents& extents, const Layout& from, const Layout& to,
 }  // namespace
 
 void ConvertStrided(const Extents& extents, const void* from, const Layout& from_layout, void* to,
-                    const Layout& to_layout, NanRule nan) {
+                    const Layout& to_layout, NanRule nan, Tally* tally) {
   int64_t run;
   const int first_axis = FirstAxisOfRun(extents, from_layout, to_layout, &run);
   if (first_axis == 0) {
-    return Convert(run, from_layout.element, from, to_layout.element, to, nan);
+    return Convert(run, from_layout.element, from, to_layout.element, to, nan, tally);
   }
+  SharedTally shared(tally);
   int64_t rows = 1;
   for (int axis = 0; axis < first_axis; ++axis) rows *= extents[axis];
   ParallelForItems(rows, run, [&](int64_t begin, int64_t end) {
@@ -279,15 +347,34 @@ void ConvertStrided(const Extents& extents, const void* from, const Layout& from
         rest /= extents[axis];
       }
       ConvertRun(from_layout.element, source, to_layout.element, target, run, nan);
+      shared.Count(from_layout.element, source, to_layout.element, run);
     }
   });
 }
 
+void ConvertStrided(const Extents& extents, const void* from, const Layout& from_layout, void* to,
+                    const Layout& to_layout, NanRule nan) {
+  ConvertStrided(extents, from, from_layout, to, to_layout, nan, nullptr);
+}
+
 void Convert(int64_t count, Element from_element, const void* from, Element to_element, void* to,
              NanRule nan) {
+  Convert(count, from_element, from, to_element, to, nan, nullptr);
+}
+
+void Convert(int64_t count, Element from_element, const void* from, Element to_element, void* to,
+             NanRule nan, Tally* tally) {
+  SharedTally shared(tally);
   ParallelFor(count, kElementGrain, [&](int64_t begin, int64_t end) {
-    ConvertRun(from_element, static_cast<const char*>(from) + begin * SizeOf(from_element),
-               to_element, static_cast<char*>(to) + begin * SizeOf(to_element), end - begin, nan);
+    const char* source = static_cast<const char*>(from) + begin * SizeOf(from_element);
+    char* target = static_cast<char*>(to) + begin * SizeOf(to_element);
+    for (int64_t done = begin; done < end; done += kElementGrain) {  // parts that stay in the cache
+      const int64_t part = std::min<int64_t>(kElementGrain, end - done);
+      ConvertRun(from_element, source, to_element, target, part, nan);
+      shared.Count(from_element, source, to_element, part);
+      source += part * SizeOf(from_element);
+      target += part * SizeOf(to_element);
+    }
   });
 }
 

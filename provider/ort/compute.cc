@@ -10,7 +10,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "base/status_macros.h"
-#include "engine/unit_kind.h"
 #include "provider/crossing.h"
 #include "provider/ort_status.h"
 
@@ -26,29 +25,6 @@ absl::Status NoPort(absl::string_view what, const std::string& name) {
   return absl::InvalidArgumentError(
       absl::StrCat("the fused node has no ", what, " '", name,
                    "', but its segment has one; compile the model again"));
-}
-
-const char* TypeOf(const Unit& unit) { return unit.kind == nullptr ? "" : unit.kind->type; }
-
-// The type of the first unit that reads an input port.
-const char* ReaderOf(const Network& network, int input) {
-  for (const Unit& unit : network.units) {
-    for (const Operand& bottom : unit.bottoms) {
-      if (bottom.source == Operand::Source::kInput && bottom.index == input) return TypeOf(unit);
-    }
-  }
-  return "";
-}
-
-// The type of the unit that computes a value; units that only change its shape are skipped.
-const char* MakerOf(const Network& network, Operand from) {
-  while (from.source == Operand::Source::kUnit) {
-    const Unit& unit = network.units[from.index];
-    if (unit.kind == nullptr || !unit.kind->run.is_view || unit.bottoms.empty())
-      return TypeOf(unit);
-    from = unit.bottoms[0];
-  }
-  return "";
 }
 
 }  // namespace
@@ -72,7 +48,7 @@ absl::StatusOr<std::unique_ptr<FusedProgram>> FusedProgram::Make(
     if (index < 0) return NoPort("output", segment.outputs[i].name);
     written[index] = true;
     made->outputs_.push_back({index, segment.outputs[i], made->program_->outputs()[i].layout,
-                              MakerOf(segment.network, segment.network.outputs[i].from)});
+                              MakerOf(segment.network, static_cast<int>(i))});
   }
   for (size_t i = 0; i < output_names.size(); ++i) {
     if (written[i]) continue;
@@ -120,8 +96,9 @@ absl::Status FusedProgram::ReadInputs(OrtKernelContext* context, const Surfaces&
                        DataTypeName(port.tensor.type), " ", DimsToString(port.tensor.dims),
                        ", got ", DataTypeName(tensor.type()), " ", DimsToString(tensor.dims())));
     }
-    watch.Input(tensor, port.tensor.name, port.unit);
-    ToSurface(tensor, port.layout, surfaces[i].data());
+    math::Tally tally;
+    ToSurface(tensor, port.layout, surfaces[i].data(), watch.ForInput(tally));
+    watch.Input(tally, tensor.elements(), port.tensor.name, port.unit);
   }
   return absl::OkStatus();
 }
@@ -159,10 +136,11 @@ absl::Status FusedProgram::WriteOutputs(OrtKernelContext* context, const Surface
     const Port& port = outputs_[i];
     ANEMONE_ASSIGN_OR_RETURN(std::byte * to, OutputMemory(context, port.index, port.tensor.dims));
     if (to == nullptr) continue;
+    math::Tally tally;
     FromSurface(surfaces[inputs_.size() + i].data(), port.layout, port.tensor.type,
-                port.tensor.dims, to);
+                port.tensor.dims, to, watch.ForOutput(tally));
     ANEMONE_ASSIGN_OR_RETURN(const int64_t elements, ElementCount(port.tensor.dims));
-    watch.Output(port.tensor.type, to, elements, port.tensor.name, port.unit);
+    watch.Output(tally, elements, port.tensor.name, port.unit);
   }
   for (const Constant& constant : constants_) {
     ANEMONE_ASSIGN_OR_RETURN(std::byte * to,

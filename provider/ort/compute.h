@@ -15,8 +15,8 @@
 #include "engine/device.h"
 #include "engine/surface.h"
 #include "engine/target.h"
-#include "provider/ort/range_watch.h"
 #include "provider/package/package.h"
+#include "provider/range_watch.h"
 #include "provider/trace.h"
 
 struct OrtApi;
@@ -50,7 +50,7 @@ class FusedProgram {
     int index = 0;  // of the fused node
     PackagedPort tensor;
     SurfaceLayout layout;
-    const char* unit;  // the type of the unit that reads or computes it; "" if there is none
+    absl::string_view unit;  // the type of the unit that reads or computes it; "" if there is none
   };
   struct Constant {
     int index = 0;

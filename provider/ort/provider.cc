@@ -112,7 +112,9 @@ Provider::Provider(const OrtApi& api, const OrtLogger* logger, PluginOptions opt
       memory_(options_.settings.memory_limit),
       arena_(ThreadsOf(options_.settings.threads)),
       compatibility_(CompatibilityInfo()),
-      watch_([this](const std::string& line) { Log(ORT_LOGGING_LEVEL_WARNING, line); }) {
+      watch_("the option policy=", [this](const std::string& text) {
+        Log(ORT_LOGGING_LEVEL_WARNING, absl::StrCat("ANE: ", text));
+      }) {
   ort_version_supported = kOrtApiVersion;
   GetName = [](const OrtEp*) noexcept { return kProviderName; };
   OrtEp::GetCapability = anemone::GetCapability;

@@ -17,7 +17,7 @@
 #include "provider/ort/compute.h"
 #include "provider/ort/context.h"
 #include "provider/ort/options.h"
-#include "provider/ort/range_watch.h"
+#include "provider/range_watch.h"
 #include "provider/ort/report.h"
 #include "provider/package/program_cache.h"
 #include "provider/trace.h"

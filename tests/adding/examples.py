@@ -62,6 +62,7 @@ class Example(unittest.TestCase):
         self.assertEqual((1, 0), (ran["plan"]["engine_segments"], ran["plan"]["cpu_segments"]))
         for output in ran["outputs"]:
             self.assertGreater(output["cosine"], 0.9999)
+            self.assertLess(output["max_rel_error"], 0.01)
 
     def run_test(self, program, only):
         found = list((BUILD / "tests").rglob(program))

@@ -79,6 +79,7 @@ class PeersBenchTest(unittest.TestCase):
                           *(f"{peer} against onnxruntime" for peer in peers[1:])}, set(errors))
         for pair, error in errors.items():
             self.assertGreater(error["cosine"], 0.9999, pair)
+            self.assertLess(error["max_rel_error"], 0.02, pair)
             self.assertIsNotNone(error["top1_agreement"], pair)
 
     def test_goes_on_without_openvino(self):

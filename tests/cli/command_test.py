@@ -153,6 +153,7 @@ class Commands(CliTest):
         ran = self.answer("run", "run", self.write(softmax()), "--compare")
         self.assertTrue(ran["within_tolerance"])
         self.assertGreater(ran["outputs"][0]["cosine"], 0.999)
+        self.assertLess(ran["outputs"][0]["max_rel_error"], 0.01)
         done = anemone("run", self.write(softmax()), "--compare", "--tolerance", "max_abs=0")
         self.assertEqual(3, done.returncode)
 

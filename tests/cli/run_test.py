@@ -114,6 +114,30 @@ class Run(CliTest):
         self.assertEqual((False, False, 64), (output["finite"], output["within_tolerance"],
                                               output["nonfinite_elements"]))
 
+    def test_values_that_fp16_cannot_hold_are_told(self):
+        path = self.write(model([helper.make_node("Mul", ["x", "x"], ["y"])], [tensor("x", [4])],
+                                [tensor("y", [4])]))
+        x = self.save("x.npy", numpy.array([1, 2, 1e6, 300], numpy.float32))
+        words = [path, "--compare", "--input", f"x={x}"]
+        told = anemone("run", *words).stderr
+        self.assertRegex(told, r"warning: 1 of 4 values of 'x' are above 65504.*--policy refuse:\w+\n")
+        self.assertRegex(told, r"warning: 2 of 4 values of 'y' are not finite.*--policy refuse:\w+\n")
+        self.assertEqual(2, len(self.json(*words, code=3)["warnings"]))
+        self.assertEqual([], self.json(path)["warnings"])
+
+    def test_the_largest_error_counts_too(self):
+        path = self.write(model([helper.make_node("Sub", ["x", "c"], ["y"])], [tensor("x", [64])],
+                                [tensor("y", [64])], [array("c", [4000.0] * 64)]))
+        values = numpy.array([4000 + i % 9 * 2 for i in range(64)], numpy.float32)
+        values[30] = 4005  # fp16 has 4004 and 4006
+        x = self.save("x.npy", values)
+        words = [path, "--compare", "--input", f"x={x}"]
+        output, = self.json(*words, code=3)["outputs"]
+        self.assertGreater(output["cosine"], 0.999)
+        self.assertGreater(output["max_rel_error"], 0.05)
+        self.assertRegex(self.text(*words, code=3), r"OUT OF TOLERANCE: max_rel 0\.\d+, want <= 0\.05")
+        self.assertEqual(0, anemone("run", *words, "--tolerance", "cosine=0.999").returncode)
+
     def test_one_infinite_value_among_others(self):
         path = self.write(model([helper.make_node("Mul", ["x", "x"], ["y"])], [tensor("x", [4])],
                                 [tensor("y", [4])]))

@@ -60,7 +60,6 @@ const Exemption kExemptions[] = {
     {"",
      {"RotaryEmbedding", "SwiGLU"},
      "newer than the working opset: replaced by the function that ONNX defines"},
-    {"", {"ConvInteger", "MatMulInteger"}, "passes/dequantize.cc widens them to floats, or CPU"},
     {"", {"MaxRoiPool", "MaxUnpool"}, "never lowered"},
 };
 

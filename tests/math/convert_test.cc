@@ -7,6 +7,7 @@
 #include <limits>
 #include <vector>
 
+#include "math/move/counted_convert.h"
 #include "tests/math/math_testing.h"
 
 namespace anemone::math {
@@ -163,6 +164,48 @@ TEST(Convert, PacksRowsOfASurfaceAndBack) {
   ConvertStrided(extents, halves.data(), surface, back.data(),
                  DenseLayout(Element::kFloat, extents));
   EXPECT_EQ(back, floats);
+}
+
+TEST(Convert, CountsNumbersThatFp16CannotHold) {
+  constexpr float kInf = std::numeric_limits<float>::infinity();
+  const float kNan = std::numeric_limits<float>::quiet_NaN();
+  std::vector<float> floats(50000);  // several parts of a parallel conversion
+  const float set[] = {65504, 65519.99f, 65520, -65520, 1e30f, kInf, -kInf, kNan};
+  std::copy(std::begin(set), std::end(set), floats.begin() + 20000);
+  std::vector<Half> halves(floats.size());
+  Tally tally;
+  Convert(50000, Element::kFloat, floats.data(), Element::kHalf, halves.data(),
+          NanRule::kToInfinity, &tally);
+  EXPECT_EQ(tally.overflowed, 3);
+  EXPECT_EQ(tally.not_finite, 0);
+  Convert(50000, Element::kHalf, halves.data(), Element::kFloat, floats.data(), NanRule::kKeep,
+          &tally);
+  EXPECT_EQ(tally.not_finite, 6);
+  const std::vector<uint16_t> brains = {0x477f, 0x4780, 0xc780, 0x7f7f, 0x7f80, 0xffc0};
+  tally = {};
+  Convert(6, Element::kBFloat16, brains.data(), Element::kHalf, halves.data(), NanRule::kKeep,
+          &tally);
+  EXPECT_EQ(tally.overflowed, 3);
+  const std::vector<int64_t> integers = {-1, int64_t{0x7f800000}};
+  tally = {};
+  Convert(2, Element::kInt64, integers.data(), Element::kHalf, halves.data(), NanRule::kKeep,
+          &tally);
+  Convert(2, Element::kHalf, halves.data(), Element::kInt64, floats.data(), NanRule::kKeep, &tally);
+  EXPECT_EQ(tally.overflowed + tally.not_finite, 0);
+}
+
+TEST(Convert, CountsInEveryRow) {
+  const Extents extents = {2, 1, 3, 5, 7};
+  std::vector<float> floats(Count(extents), 1e6f);
+  const Layout surface{Element::kHalf, {1024, 1024, 320, 64, 2}};
+  std::vector<Half> halves(1024);
+  Tally tally;
+  ConvertStrided(extents, floats.data(), DenseLayout(Element::kFloat, extents), halves.data(),
+                 surface, NanRule::kKeep, &tally);
+  EXPECT_EQ(tally.overflowed, 210);
+  ConvertStrided(extents, halves.data(), surface, floats.data(),
+                 DenseLayout(Element::kFloat, extents), NanRule::kKeep, &tally);
+  EXPECT_EQ(tally.not_finite, 210);
 }
 
 }  // namespace

@@ -21,6 +21,7 @@ ANEMONE = pathlib.Path(sys.argv[1])
 FOLDER = pathlib.Path(sys.argv[2]) / "models" / "exported"
 TARGETS = ("h13", "h16")
 COSINE = 0.9999
+MAX_REL = 0.05
 TYPES = {onnx.TensorProto.FLOAT: numpy.float32, onnx.TensorProto.INT64: numpy.int64,
          onnx.TensorProto.BOOL: numpy.bool_}
 
@@ -112,6 +113,10 @@ def judge(entry):
                for o in result["outputs"]]
     if not cosines or min(cosines) < COSINE:
         faults.append(f"cosine below {COSINE}")
+    # The cosine says nothing about scale.
+    error = max((o["max_rel_error"] for o in result["outputs"]), default=0)
+    if error > MAX_REL:
+        faults.append(f"an error of {error:.3f} of an output's range, want at most {MAX_REL}")
     summary = plans[0]["summary"]
     share = 1 if summary["macs"] == 0 else summary["engine_macs_share"] or 0
     row = (entry["name"], entry["attentions"],

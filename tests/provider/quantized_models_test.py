@@ -31,6 +31,7 @@ SHARE = 0.99
 # a hundred are rounded to the other side by fp16, which is an error of a whole step. There is no rounding
 # to a grid of 65535 steps. A grid found at run time is removed, which is an error of half a step.
 LIKENESS = {8: 0.999, 16: 0.9999, 0: 0.9995}
+MAX_REL = {8: 0.05, 16: 0.02, 0: 0.05}  # the largest error over the range
 
 
 class Weights:
@@ -226,19 +227,23 @@ def weight_forms(folder):
 
 
 def failures(program, label, bits, path):
-    words = [program, "run", "--json", "--compare", "--tolerance", f"cosine={LIKENESS[bits]}", str(path)]
+    words = [program, "run", "--json", "--compare", "--tolerance", f"cosine={LIKENESS[bits]}", "--tolerance",
+             f"max_rel={MAX_REL[bits]}", str(path)]
     done = subprocess.run(words, capture_output=True, text=True)
     if done.returncode not in (0, 3):
         return [f"exit code {done.returncode}: {done.stderr.strip()}"]
     result = json.loads(done.stdout)
     share, cosine = result["plan"]["engine_macs_share"], result["outputs"][0]["cosine"]
     segments = result["plan"]["engine_segments"], result["plan"]["cpu_segments"]
-    print(f"{label}: {share:.3f} of MACs in {segments[0]}+{segments[1]} segments, cosine {cosine:.6f}")
+    print(f"{label}: {share:.3f} of MACs in {segments[0]}+{segments[1]} segments, cosine {cosine:.6f}, "
+          f"error {result['outputs'][0]['max_rel_error']:.4f} of the range")
     wrong = []
     if share is None or share < SHARE:
         wrong.append(f"{share} of the multiplications are on the engine, want {SHARE}")
     if done.returncode == 3:
-        wrong.append(f"cosine {cosine}, want {LIKENESS[bits]}")
+        error = result["outputs"][0]["max_rel_error"]
+        wrong.append(f"cosine {cosine} and an error of {error} of the range, want {LIKENESS[bits]} "
+                     f"and {MAX_REL[bits]}")
     return wrong
 
 

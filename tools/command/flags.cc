@@ -337,10 +337,12 @@ const Flag kOwnFlags[] = {
     {.name = "tolerance",
      .value = "MEASURE=X",
      .commands = kRun | kCompile,
-     .fallback = "cosine=0.999",
+     .fallback = "cosine=0.999, max_rel=0.05",
      .brief = "The accuracy a comparison requires: cosine=, max_abs= or max_rel=.",
-     .help = "If an output does not meet it the exit code is 3. A constant reference output is "
-             "judged by max_rel, at most 0.01 unless given. Can be given several times.",
+     .help = "max_rel is the largest error over the range of the reference output. If an output "
+             "does not meet the tolerance the exit code is 3. Can be given several times; the "
+             "measures that are given replace the default. A constant reference output is judged "
+             "by max_rel alone, at most 0.01 unless given.",
      .choices = MeasureNames,
      .store = StoreTolerance},
     {.name = "hazards",

@@ -232,6 +232,7 @@ absl::Status Runner::Run() {
   }
   ANEMONE_ASSIGN_OR_RETURN(described_,
                            Describe(session_->outputs(), outputs_, reference_, options_));
+  for (const std::string& text : session_->RunWarnings()) Note(absl::StrCat("warning: ", text));
   return absl::OkStatus();
 }
 
@@ -244,6 +245,7 @@ Json Runner::ToJson() const {
                {"numerics", options_.settings.numerics},
                {"inputs", InputsJson(inputs_, options_)},
                {"outputs", described_.json},
+               {"warnings", session_->RunWarnings()},
                {"within_tolerance", reference_ ? Json(described_.within_tolerance) : Json(nullptr)},
                {"plan",
                 {{"engine_segments", plan.engine_segments},

@@ -16,6 +16,7 @@ namespace anemone {
 namespace {
 
 constexpr double kDefaultCosine = 0.999;
+constexpr double kDefaultRelativeError = 0.05;
 constexpr double kDefaultConstantError = 0.01;
 
 // The elements as doubles. kUnimplemented: complex numbers and other types.
@@ -191,7 +192,10 @@ std::vector<std::string> Misses(const Comparison& c,
   };
   constexpr double kNone = std::numeric_limits<double>::infinity();
   at_most("max_abs", c.max_abs_error, bound("max_abs", kNone));
-  at_most("max_rel", c.max_rel_error, bound("max_rel", c.constant ? kDefaultConstantError : kNone));
+  const double most = c.constant          ? kDefaultConstantError
+                      : tolerance.empty() ? kDefaultRelativeError
+                                          : kNone;
+  at_most("max_rel", c.max_rel_error, bound("max_rel", most));
   const double least = bound("cosine", tolerance.empty() ? kDefaultCosine : -1);
   if (!c.constant && !(c.cosine >= least)) {
     misses.push_back(absl::StrFormat("%s, want >= %.12g", CosineText(c.cosine, true), least));

@@ -30,6 +30,7 @@ import onnxruntime as ort  # noqa: E402
 import plugin  # noqa: E402
 
 SMALL = ("light_squeezenet", "ppocr_cls", "silero_vad_16k_op15", "silero_vad_half", "magika")
+MAX_REL = 0.05
 COSINE = 0.99  # on random inputs, ppocr_det gives a mask of nearly equal values, with 0.9958
 SHARE = 0.001  # the shares of MACs of two plans may differ by this
 TYPES = {1: np.float32, 6: np.int32, 7: np.int64, 10: np.float16}
@@ -76,6 +77,14 @@ def cosine(ours, theirs):
     a, b = (np.asarray(x, np.float64).ravel() for x in (ours, theirs))
     norms = np.linalg.norm(a) * np.linalg.norm(b)
     return 1.0 if norms == 0 else float(a @ b / norms)
+
+
+def relative_error(ours, theirs):
+    """The largest error over the range of `theirs`, or its magnitude if all its numbers are equal."""
+    a, b = (np.asarray(x, np.float64).ravel() for x in (ours, theirs))
+    if not b.size:
+        return 0.0
+    return float(np.abs(a - b).max() / (np.ptp(b) or np.abs(b).max() or 1))
 
 
 def main_node(origin):
@@ -152,12 +161,15 @@ def run(entry, devices, program, target):
         shipped = plugin.Reported(str(path), devices, options)
         fed = inputs_of(entry, cpu)
         wanted = cpu.run(None, fed)
-        worst = 1.0
+        worst, error = 1.0, 0.0
         for made in (plain, shipped):
             for ours, theirs in zip(made.session.run(None, fed), wanted):
                 worst = min(worst, cosine(ours, theirs))
+                error = max(error, relative_error(ours, theirs))
         if worst < COSINE:
             faults.append(f"cosine {worst:.5f} to the CPU")
+        if not error <= MAX_REL:
+            faults.append(f"an error of {error:.3f} of an output's range, want at most {MAX_REL}")
         # In direct mode, one plan includes the bodies.
         if share(*(shipped.plans if has_bodies else [shipped.main_plan()])) < share(direct) - SHARE:
             faults.append("a smaller share of MACs than in direct mode")

@@ -125,7 +125,7 @@ class Options(PluginTest):
         for name, value, told in [("target", "h133", "h13"), ("device", "gpu", "auto or software"),
                                   ("device", "apple", "not in this version"),
                                   ("numerics", "quick", "fast or exact"),
-                                  ("policy", "all", "maximal, cpu or refuse"),
+                                  ("policy", "all", "maximal, cpu, refuse"),
                                   ("min_segment_nodes", "none", "1 to"),
                                   ("rewrites", "maybe", "true or false"),
                                   ("threads", "100000", "0 to 1024")]:

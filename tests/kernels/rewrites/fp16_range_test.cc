@@ -1,0 +1,220 @@
+// Constants and values that fp16 cannot hold: factors that are written as two, nodes that stay on
+// the CPU, and masks that are clamped.
+#include "kernels/fp16_range.h"
+
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <string>
+#include <utility>
+
+#include "kernels/units/goc.h"
+#include "tests/kernels/harness.h"
+#include "tests/partitioner/plans.h"
+
+namespace anemone {
+namespace {
+
+using testing::HasSubstr;
+
+// The user saw 65.5 for 1000, and 0 for 0.0001.
+const std::vector<Case> kFactors = {
+    {.name = "large",
+     .model = "(float[3,5] x) => (float[3,5] y) <float k = {1000000}> { y = Mul(x, k) }",
+     .units = {"GOC", "GOC"},
+     .low = -0.06,
+     .high = 0.06},
+    {.name = "small",
+     .model = "(float[3,5] x) => (float[3,5] y) <float k = {1e-8}> { y = Mul(k, x) }",
+     .units = {"GOC", "GOC"},
+     .low = 0,
+     .high = 60000},
+    {.name = "subnormal",
+     .model = "(float[3,5] x) => (float[3,5] y) <float k = {0.0000012}> { y = Mul(k, x) }",
+     .units = {"GOC", "GOC"},
+     .tolerance = 1e-3,
+     .low = 0,
+     .high = 60000},
+    {.name = "divisor",
+     .model = "(float[3,5] x) => (float[3,5] y) <float k = {10000000}> { y = Div(x, k) }",
+     .units = {"GOC", "GOC"},
+     .low = 0,
+     .high = 60000},
+    {.name = "small_divisor",
+     .model = "(float[3,5] x) => (float[3,5] y) <float k = {1e-6}> { y = Div(x, k) }",
+     .units = {"GOC", "GOC"},
+     .low = -0.06,
+     .high = 0.06},
+    {.name = "scale_and_bias",
+     .model = "(float[3,5] x) => (float[3,5] y) <float k = {-100000}, float b = {3}> "
+              "{ a = Mul(x, k) y = Add(a, b) }",
+     .units = {"GOC", "GOC"},
+     .low = -0.6,
+     .high = 0.6},
+    {.name = "tensor",
+     .model = "(float[3,2] x) => (float[3,2] y) <float[2] k = {1e-6, 2e-6}> { y = Mul(x, k) }",
+     .units = {"ElementWise", "GOC"},
+     .low = 0,
+     .high = 60000},
+    {.name = "large_tensor",
+     .model =
+         "(float[3,2] x) => (float[3,2] y) <float[2] k = {1000000, -200000}> { y = Mul(k, x) }",
+     .units = {"ElementWise", "GOC"},
+     .low = -0.06,
+     .high = 0.06},
+    {.name = "tensor_divisor",
+     .model = "(float[3,2] x) => (float[3,2] y) <float[2] k = {1e-6, 2e-6}> { y = Div(x, k) }",
+     .target = "h16",
+     .units = {"ElementWise", "GOC"},
+     .low = -0.06,
+     .high = 0.06},
+    {.name = "dividend",
+     .model = "(float[3,5] x) => (float[3,5] y) <float k = {1000000}> { y = Div(k, x) }",
+     .target = "h16",
+     .units = {"ElementWise", "GOC"},
+     .low = 100,
+     .high = 200},
+    {.name = "no_softmax_mask",
+     .model = "(float[3,5] x) => (float[3,5] y) <float k = {100000}> "
+              "{ a = Mul(x, k) y = Softmax(a) }",
+     .units = {"GOC", "GOC", "Softmax"},
+     .tolerance = 0.02,
+     .low = 0,
+     .high = 0.00005},
+};
+INSTANTIATE_TEST_SUITE_P(Factors, KernelTest, testing::ValuesIn(kFactors), CaseName);
+
+Case OnCpu(const std::string& name, const std::string& model) {
+  return {.name = name, .model = model, .refused_by = "fp16-range"};
+}
+
+const std::vector<Case> kRefused = {
+    OnCpu("too_large", "(float[3,5] x) => (float[3,5] y) <float k = {1e12}> { y = Mul(x, k) }"),
+    OnCpu("too_small", "(float[3,5] x) => (float[3,5] y) <float k = {1e-12}> { y = Mul(x, k) }"),
+    OnCpu("added", "(float[3,5] x) => (float[3,5] y) <float k = {100000}> { y = Add(x, k) }"),
+    OnCpu("floor", "(float[3,5] x) => (float[3,5] y) <float k = {100000}> { y = Max(x, k) }"),
+    OnCpu("chosen",
+          "(bool[3,5] c, float[3,5] x) => (float[3,5] y) <float k = {100000}> { y = Where(c, x, k) "
+          "}"),
+    OnCpu("weights",
+          "(float[3,2] x) => (float[3,1] y) <float[2,1] w = {1, 70000}> "
+          "{ y = MatMul(x, w) }"),
+    OnCpu("small_weights",
+          "(float[3,2] x) => (float[3,1] y) <float[2,1] w = {0.000001, 0}> "
+          "{ y = MatMul(x, w) }"),
+    OnCpu("accumulators",
+          "(uint8[2,300] a, float s) => (float[2,3] y) <int8[300,3] w> "
+          "{ b = MatMulInteger(a, w) c = Cast<to = 1>(b) y = Mul(c, s) }"),
+    OnCpu("filters",
+          "(uint8[1,64,5,5] a, float s) => (float[1,2,3,3] y) <int8[2,64,3,3] w> "
+          "{ b = ConvInteger(a, w) c = Cast<to = 1>(b) y = Mul(c, s) }"),
+    OnCpu(
+        "sum_of_many",
+        "(uint8[1,3,32,32] a) => (float y) { b = Cast<to = 1>(a) y = ReduceSum<keepdims = 0>(b) }"),
+    OnCpu(
+        "bounded_by_a_sigmoid",
+        "(float[3,5] x) => (float[3,5] y) <float k = {1000000}> { a = Sigmoid(x) y = Mul(a, k) }"),
+};
+INSTANTIATE_TEST_SUITE_P(KeptOffTheEngine, KernelTest, testing::ValuesIn(kRefused), CaseName);
+
+// Masks stay on the engine.
+const std::vector<Case> kMasks = {
+    {.name = "scaled",
+     .model = "(bool[1,4] m, float[2,4] s) => (float[2,4] y) <float one = {1}, float k = {-1e9}> "
+              "{ a = Cast<to = 1>(m) b = Sub(one, a) c = Mul(b, k) d = Add(s, c) y = Softmax(d) }",
+     .units = {"GOC", "GOC", "ElementWise", "Softmax"}},
+    {.name = "lowest",
+     .model = "(bool[1,4] m, float[2,4] s) => (float[2,4] y) "
+              "<float one = {1}, float k = {-3.4028235e38}> { a = Cast<to = 1>(m) b = Sub(one, a) "
+              "c = Mul(b, k) d = Add(s, c) e = Max(d, k) y = Softmax(e) }",
+     .units = {"GOC", "GOC", "ElementWise", "ElementWise", "Softmax"}},
+    {.name = "constant",
+     .model = "(float[2,2] s) => (float[2,2] y) <float[2,2] m = {0, -3.4e38, 0, 0}> "
+              "{ d = Add(s, m) y = Softmax(d) }",
+     .units = {"ElementWise", "Softmax"}},
+    {.name = "chosen",
+     .model = "(bool[2,4] m, float[2,4] s) => (float[2,4] y) <float k = {-1e9}> "
+              "{ d = Where(m, s, k) y = Softmax(d) }",
+     .units = {"ElementWise", "GOC", "ElementWise", "Softmax"}},
+    {.name = "picked",
+     .model = "(bool[2,4] m, float[2,4] s) => (float[2,1] y) <float k = {-1e9}, int64[1] l = {1}> "
+              "{ d = Where(m, s, k) y = ReduceMax(d, l) }",
+     .units = {"ElementWise", "GOC", "ElementWise", "Reduction"},
+     .low = 2,
+     .high = 3,
+     .seed = 4},
+};
+INSTANTIATE_TEST_SUITE_P(Masks, KernelTest, testing::ValuesIn(kMasks), CaseName);
+
+// Inputs and integers of which only the type is known say nothing about the values that occur.
+const std::vector<Case> kUnknown = {
+    {.name = "mask_of_integers",
+     .model = "(int64[2,6] m, float[2,6] s) => (float[2,6] y) <float k = {3000}> "
+              "{ a = Cast<to = 1>(m) b = Mul(a, k) y = Add(s, b) }",
+     .units = {"GOC", "ElementWise"},
+     .on_cpu = {"/#0"}},
+    {.name = "pixels",
+     .model = "(uint8[2,6] m) => (float[2,6] y) <float k = {0.00392157}> "
+              "{ a = Cast<to = 1>(m) y = Mul(a, k) }",
+     .units = {"GOC"}},
+    {.name = "clip_to_large_limits",
+     .model = "(float[2,6] x) => (float[2,6] y) <float a = {-1e9}, float b = {1e9}> "
+              "{ y = Clip(x, a, b) }",
+     .units = {"Neuron"}},
+};
+INSTANTIATE_TEST_SUITE_P(OfUnknownValues, KernelTest, testing::ValuesIn(kUnknown), CaseName);
+
+TEST(Fp16Range, FactorsMultiplyToTheScale) {
+  for (double scale : {1e6, -70000.0, 1e8, 1e-8, -3e-5, 6.1e-5, 1e-6, 0x1p28, 0x1p-28}) {
+    const auto factors = FactorsOf(scale);
+    ASSERT_TRUE(factors) << scale;
+    EXPECT_EQ(factors->first * factors->second, scale);
+    for (double factor : {factors->first, factors->second}) {
+      EXPECT_GE(std::fabs(factor), 0x1p-14) << scale;
+      EXPECT_LE(std::fabs(factor), 65504) << scale;
+    }
+  }
+  EXPECT_EQ(FactorsOf(0.5)->second, 0.5);
+  EXPECT_EQ(FactorsOf(0)->second, 0);
+  for (double scale : {1e9, 1e-9, -INFINITY, double{NAN}}) EXPECT_FALSE(FactorsOf(scale)) << scale;
+}
+
+constexpr char kAccumulators[] =
+    "(uint8[2,300] a, float s) => (float[2,3] y) <int8[300,3] w> "
+    "{ b = MatMulInteger(a, w) c = Cast<to = 1>(b) y = Mul(c, s) }";
+
+TEST(Fp16Range, ThePlanNamesTheValueAndItsInterval) {
+  const Plan plan = PlanOf(ModelOf(kAccumulators));
+  const Verdict& verdict = plan.entries.back().verdict;
+  EXPECT_EQ(verdict.rule_id(), kFp16Range);
+  EXPECT_THAT(verdict.message, HasSubstr("value 'c' in "));
+  EXPECT_THAT(verdict.message, HasSubstr("exceeds 65504"));
+  EXPECT_THAT(verdict.own_remedy, HasSubstr("--policy insist:fp16-range"));
+}
+
+TEST(Fp16Range, APolicyInsists) {
+  const Plan plan = PlanOf(ModelOf(kAccumulators), {.policy = "insist:fp16-range"});
+  EXPECT_EQ(plan.entries.back().placement, Placement::kEngine);
+}
+
+TEST(Fp16Range, WarnsOfNumbersThatVanish) {
+  const auto warnings_of = [](const std::string& text) {
+    std::vector<std::string> told;
+    for (const PlanWarning& w : PlanOf(ModelOf(text)).warnings) {
+      if (w.rule == "vanishing-constant") told.push_back(w.message);
+    }
+    return told;
+  };
+  EXPECT_THAT(warnings_of("(float[2,4] x) => (float[2,4] y) <float e = {1e-12}> "
+                          "{ a = Add(x, e) y = Sqrt(a) }"),
+              testing::ElementsAre(HasSubstr("constant 'e' of 1e-12 becomes 0 in fp16")));
+  EXPECT_THAT(warnings_of("(float[2,4] x, float[4] s) => (float[2,4] y) "
+                          "{ y = LayerNormalization<epsilon = 1e-12>(x, s) }"),
+              testing::ElementsAre(HasSubstr("epsilon of 1e-12 becomes 0 in fp16")));
+  EXPECT_THAT(warnings_of("(float[2,4] x, float[4] s) => (float[2,4] y) "
+                          "{ y = LayerNormalization<epsilon = 1e-5>(x, s) }"),
+              testing::IsEmpty());
+}
+
+}  // namespace
+}  // namespace anemone

@@ -1,0 +1,61 @@
+#include "provider/range_watch.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "anemone/session.h"
+#include "tests/onnx_text.h"
+
+namespace anemone {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+TEST(RangeWatch, WarnsOnceOfInputsAndOnceOfOutputs) {
+  std::vector<std::string> lines;
+  RangeWatch watch("--policy ", [&](const std::string& line) { lines.push_back(line); });
+  math::Tally fine, bad = {.overflowed = 1, .not_finite = 2};
+  EXPECT_EQ(watch.ForInput(fine), &fine);
+  EXPECT_EQ(watch.ForOutput(fine), &fine);
+  watch.Input(fine, 2, "x", "Conv");
+  watch.Output(fine, 2, "y", "Conv");
+  EXPECT_THAT(lines, ElementsAre());
+  for (int i = 0; i < 2; ++i) {
+    watch.Input(bad, 2, "x\n", "Conv");
+    watch.Output(bad, 2, "y", "");
+  }
+  EXPECT_THAT(lines, ElementsAre(AllOf(HasSubstr("1 of 2 values of 'x\\n' are above 65504"),
+                                       HasSubstr("--policy refuse:Conv")),
+                                 AllOf(HasSubstr("2 of 2 values of 'y' are not finite"),
+                                       Not(HasSubstr("policy")))));
+  EXPECT_EQ(watch.ForInput(fine), nullptr);
+  EXPECT_EQ(watch.ForOutput(fine), nullptr);
+}
+
+TEST(RangeWatch, ASessionKeepsTheWarningsOfItsRuns) {
+  auto session =
+      Session::LoadBytes(BytesOfText("(float[3] x) => (float[3] y) { a = Neg(x) y = Mul(a, x) }"));
+  ASSERT_TRUE(session.ok()) << session.status();
+  const auto run = [&](std::vector<float> x) {
+    EXPECT_TRUE(session->Run({{"x", Tensor::Floats({3}, x)}}).ok());
+  };
+  run({1, 2, 3});
+  EXPECT_THAT(session->RunWarnings(), ElementsAre());
+  run({1, 300, 3});
+  run({1, 300, 1e6});
+  run({1, 300, 1e6});
+  EXPECT_THAT(session->RunWarnings(),
+              ElementsAre(AllOf(HasSubstr("1 of 3 values of 'y' are not finite"),
+                                HasSubstr("--policy refuse:ElementWise")),
+                          AllOf(HasSubstr("1 of 3 values of 'x' are above 65504"),
+                                HasSubstr("--policy refuse:GOC"))));
+}
+
+}  // namespace
+}  // namespace anemone
