@@ -195,7 +195,7 @@ absl::Status Session::State::Compile(const Shared& shared, const MemoryNeed& nee
   absl::Status compiled;
   arena->execute([&] {
     auto made = Scheduler::Make(planned.model.graph, planned.plan, *device, runtime,
-                                shared.settings.heed_limits, std::move(cpu_models));
+                                shared.settings.heed_limits, watch.get(), std::move(cpu_models));
     compiled = made.status();
     if (made.ok()) scheduler = *std::move(made);
   });
