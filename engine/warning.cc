@@ -134,11 +134,11 @@ void WarnOfProgram(const Network& network, WarningList& list) {
   if (weights > warning::kOrionWeightSlots.limit) list.Add(warning::kOrionWeightSlots, weights);
   Side in, out;
   for (const InputPort& port : network.inputs) {
-    in.bytes.push_back(LayoutOf(port.dims, port.format).bytes());
+    in.bytes.push_back(LayoutOf(port.dims, port.format, Route::kMil).bytes());
     in.names.push_back(port.name);
   }
   for (const OutputPort& port : network.outputs) {
-    out.bytes.push_back(LayoutOf(network.DimsOf(port.from), Format::kFloat16).bytes());
+    out.bytes.push_back(LayoutOf(network.DimsOf(port.from), Format::kFloat16, Route::kMil).bytes());
     out.names.push_back(port.name);
   }
   WarnOfSide(in, list);

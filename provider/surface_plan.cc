@@ -38,7 +38,8 @@ std::vector<Life> LivesOf(const Plan& plan, const Graph& graph, SurfacePlan& sur
     if (index[v] < 0) {
       index[v] = static_cast<int>(lives.size());
       lives.push_back({.value = v});
-      surfaces.layout[v] = LayoutOf(PlaceShape(graph.values[v].dims()), Format::kFloat16);
+      surfaces.layout[v] =
+          LayoutOf(PlaceShape(graph.values[v].dims()), Format::kFloat16, plan.route);
     }
     return lives[index[v]];
   };
