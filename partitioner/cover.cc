@@ -10,6 +10,7 @@
 #include "base/status_macros.h"
 #include "importer/opset/opsets.h"
 #include "kernels/integers.h"
+#include "kernels/shared/clamps.h"
 #include "rule_table.h"  // generated
 
 namespace anemone {
@@ -135,7 +136,15 @@ absl::StatusOr<Cover> Try(const Lowering& row, const Match& match, const GraphVi
                                                     std::string(status.message())));
   } else {
     cover.lowered = context.Take();
+    const bool clamps = options.clamp_activations;
+    if (clamps) ClampActivations(cover.lowered.network);
     cover.verdict = JudgeLowered(cover.lowered.network, options);
+    if (clamps && row.pattern != nullptr && HidesSoftmax(cover.lowered.network)) {
+      cover.verdict = OwnRefusal(Layer::kPolicy, "clamp-activations",
+                                 "one unit for the pattern leaves no place to clamp before its "
+                                 "softmax",
+                                 "drop --clamp-activations");
+    }
   }
   return cover;
 }

@@ -26,6 +26,7 @@
 #include "provider/ports.h"
 #include "provider/scheduler.h"
 #include "provider/settings.h"
+#include "provider/weight_check.h"
 
 namespace anemone {
 namespace {
@@ -126,6 +127,7 @@ absl::StatusOr<std::unique_ptr<Session::State>> Session::State::Make(
   if (settings.device_limits) state->device = MakeLimitedDevice(std::move(state->device));
   absl::Status compiled;
   state->arena->execute([&] {
+    WarnOfWeights(state->model, state->plan);
     auto scheduler = Scheduler::Make(state->model.graph, state->plan, *state->device,
                                      state->runtime, settings.heed_limits);
     compiled = scheduler.status();
