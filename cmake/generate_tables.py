@@ -156,6 +156,8 @@ def find_fact(rule, validators, texts, targets, orion):
     if where == "parser_reject":
         row = validators["parser_reject"]
         return row["string"], row["when"], row["source"], "decompile-derived"
+    if where == "unpublished":  # no source says what the engine does
+        return None, rule["when"], rule["source"], "unknown"
     if where == "bottoms":  # the limit is in the kind's UnitRow
         return None, rule["when"], "validators.json, bottoms (guide ch22)", "decompile-derived"
     if where == "orion":
@@ -259,13 +261,15 @@ def write_rules(tables, out):
         names.append(name)
         header.append(f"extern const Rule {name};")
         body += arrays_of(rule, families)
+        if "conflict" in rule:
+            source, status = f"{source}; conflicts.md {rule['conflict']}", "unknown"
         said = [message, condition, rule.get("words"), rule.get("when")]
         fields = {"id": quoted(rule["id"]), "layer": f"Layer::{camel(rule['layer'])}",
                   "message": quoted(message),
                   "condition": quoted(rule.get("when") or condition or ""),
                   "source": quoted(source), "status": status_enum(status),
                   "remedy": quoted(rule.get("remedy")), **numbers_of(rule, said),
-                  **floors_of(rule, families)}
+                  **floors_of(rule, families), "conflict": quoted(rule.get("conflict"))}
         body.append(f"const Rule {name} = {{{initializer(fields)}}};")
     body += ["", "}  // namespace anemone::rule", "", "namespace anemone {", "",
              "absl::Span<const Rule* const> AllRules() {",

@@ -88,7 +88,7 @@ struct ProgramMemory {
   int64_t weights = 0;
   int64_t arena = 0;  // the values between units, in each run at the same time
 };
-ProgramMemory EstimateMemory(const Network& network, const SoftwareOptions& options);
+ProgramMemory EstimateMemory(const Network& network, Route route, const SoftwareOptions& options);
 
 // Makes the software engine. It computes in the caller's oneTBB arena.
 std::unique_ptr<Device> MakeSoftwareDevice(const SoftwareOptions& options = {});

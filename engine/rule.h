@@ -53,6 +53,9 @@ struct Rule {
   absl::Span<const OperationFamily> families = {};
   // If set, `status` is that of targets up to this family; for later families it is `predicted`.
   std::optional<Family> seen_to = {};
+  // The row of conflicts.md, if the sources contradict each other about the rule; `status` is then
+  // `unknown`. Else null.
+  const char* conflict = nullptr;
 
   bool Lists(int64_t value) const {
     return std::find(values.begin(), values.end(), value) != values.end();

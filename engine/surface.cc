@@ -29,10 +29,11 @@ math::Layout MathLayout(const SurfaceLayout& layout) {
   return result;
 }
 
-SurfaceLayout LayoutOf(const Dims& dims, Format format) {
+SurfaceLayout LayoutOf(const Dims& dims, Format format, Route route) {
   SurfaceLayout layout{dims, format, {}};
+  const int64_t alignment = route == Route::kMil ? 1 : kSurfaceRowAlignment;
   int64_t row_bytes = dims.w() * BytesOf(format);
-  row_bytes = (row_bytes + kSurfaceRowAlignment - 1) / kSurfaceRowAlignment * kSurfaceRowAlignment;
+  row_bytes = (row_bytes + alignment - 1) / alignment * alignment;
   layout.strides[4] = 1;
   layout.strides[3] = row_bytes / BytesOf(format);
   layout.strides[2] = layout.strides[3] * dims.h();

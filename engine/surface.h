@@ -1,7 +1,8 @@
 // engine/surface.h: a Surface is memory that a port of a program reads or writes. It can be shared
-// between segments and, where the system supports it, between processes. The rules of IOSurface
-// hold on all systems: rows start at multiples of 64 bytes, and an allocation has at least 48 KiB.
-// Sources: device.md ("Row strides are multiples of 64 bytes", "under about 48 KiB").
+// between segments and, where the system supports it, between processes. The rules of the device
+// hold on all systems: the layout of a port depends on the route, and an allocation has at least
+// 48 KiB. Sources: device.md ("Row strides are multiples of 64 bytes", "Data is packed from byte 0
+// regardless", "under about 48 KiB"); conflicts.md C-surface-rows.
 #ifndef ANEMONE_ENGINE_SURFACE_H_
 #define ANEMONE_ENGINE_SURFACE_H_
 
@@ -14,6 +15,7 @@
 #include "absl/status/statusor.h"
 #include "engine/dims.h"
 #include "engine/unit.h"
+#include "engine/verdict.h"
 #include "math/move/convert.h"
 
 namespace anemone {
@@ -34,8 +36,9 @@ struct SurfaceLayout {
 // The same layout in the type that the conversions of math take.
 math::Layout MathLayout(const SurfaceLayout& layout);
 
-// The layout of a port of these dims, with rows padded to kSurfaceRowAlignment bytes.
-SurfaceLayout LayoutOf(const Dims& dims, Format format);
+// The layout of a port of these dims. On route netplist, rows are padded to kSurfaceRowAlignment
+// bytes; on route mil, the device reads and writes packed elements from byte 0.
+SurfaceLayout LayoutOf(const Dims& dims, Format format, Route route);
 
 // A shared mapping filled with zeros (memfd on Linux). It can be moved; the destructor unmaps it.
 class Surface {

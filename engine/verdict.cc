@@ -67,6 +67,11 @@ int64_t Judge::Value(Limit limit, int64_t fallback) {
   return known ? known->value : fallback;
 }
 
+void Judge::Doubt(const Rule& rule) {
+  Ask(Status::kUnknown);
+  if (verdict_.doubt == nullptr) verdict_.doubt = &rule;
+}
+
 Verdict Judge::RejectFormatted(const Rule& rule, const std::vector<absl::FormatArg>& args) {
   Ask(rule.status);
   if (rule.seen_to) {
@@ -75,6 +80,7 @@ Verdict Judge::RejectFormatted(const Rule& rule, const std::vector<absl::FormatA
   }
   Verdict refused = verdict_;
   refused.accepted = false;
+  refused.doubt = nullptr;
   refused.layer = rule.layer;
   // After the frontend, the conversion route reports every refusal as on-device (guide ch4).
   if (route() == Route::kMil && rule.layer != Layer::kFrontend) refused.layer = Layer::kOnDevice;
@@ -92,6 +98,7 @@ Verdict Judge::RejectFormatted(const Rule& rule, const std::vector<absl::FormatA
 Verdict Both(Verdict a, Verdict b) {
   if (!a.accepted) return a;
   b.status = Weaker(a.status, b.status);
+  if (b.accepted && a.doubt != nullptr) b.doubt = a.doubt;
   return b;
 }
 

@@ -37,6 +37,8 @@ struct Verdict {
   Layer layer = Layer::kValidator;
   const Rule* rule = nullptr;  // null for Anemone's own refusals (layers coverage and policy)
   std::string message;         // the rule's message with its values; "" if no text is known
+  // If accepted, but not for certain: the first rule by which Judge::Doubt() was called. Else null.
+  const Rule* doubt = nullptr;
   // For Anemone's own refusals: the id shown as `rule`, and the remedy.
   std::string own_rule;
   std::string own_remedy;
@@ -70,6 +72,10 @@ class Judge {
   // The limit's value, or `fallback` if it is not published (the status then becomes `unknown`).
   int64_t Value(Limit limit, int64_t fallback);
 
+  // Notes that the sources do not settle whether `rule` refuses: they contradict each other, or do
+  // not publish what decides. The status becomes `unknown`, and a warning names the rule.
+  void Doubt(const Rule& rule);
+
   // Refuses by `rule`, whose printf pattern takes `args`.
   template <class... Args>
   Verdict Reject(const Rule& rule, const Args&... args) {
@@ -94,7 +100,8 @@ class Judge {
   Verdict verdict_;
 };
 
-// The first refusal of the two; if there is none, an acceptance with the weaker status.
+// The first refusal of the two; if there is none, an acceptance with the weaker status and the
+// first doubt.
 Verdict Both(Verdict a, Verdict b);
 
 }  // namespace anemone

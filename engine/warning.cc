@@ -134,11 +134,11 @@ void WarnOfProgram(const Network& network, WarningList& list) {
   if (weights > warning::kOrionWeightSlots.limit) list.Add(warning::kOrionWeightSlots, weights);
   Side in, out;
   for (const InputPort& port : network.inputs) {
-    in.bytes.push_back(LayoutOf(port.dims, port.format).bytes());
+    in.bytes.push_back(LayoutOf(port.dims, port.format, Route::kMil).bytes());
     in.names.push_back(port.name);
   }
   for (const OutputPort& port : network.outputs) {
-    out.bytes.push_back(LayoutOf(network.DimsOf(port.from), Format::kFloat16).bytes());
+    out.bytes.push_back(LayoutOf(network.DimsOf(port.from), Format::kFloat16, Route::kMil).bytes());
     out.names.push_back(port.name);
   }
   WarnOfSide(in, list);
@@ -148,11 +148,17 @@ void WarnOfProgram(const Network& network, WarningList& list) {
 }  // namespace
 
 void WarningList::AddFormatted(const WarningRule& rule, const std::vector<absl::FormatArg>& args) {
-  Warning made{&rule, unit, ""};
+  Warning made{.rule = &rule, .unit = unit, .message = ""};
   if (!absl::FormatUntyped(&made.message, absl::UntypedFormatSpec(rule.words), args)) {
     made.message = rule.words;
   }
   warnings_.push_back(std::move(made));
+}
+
+void WarningList::AddDoubt(const Rule& doubt) {
+  Add(doubt.conflict != nullptr ? warning::kSourcesDisagree : warning::kNotPublished,
+      doubt.condition);
+  warnings_.back().doubt = &doubt;
 }
 
 std::vector<Warning> WarningsOf(const Network& network, const Target& target, Route route) {
@@ -163,6 +169,8 @@ std::vector<Warning> WarningsOf(const Network& network, const Target& target, Ro
     if (unit.kind->judge.warn) {
       unit.kind->judge.warn(unit.params.get(), unit, network.BottomsOf(unit), target, route, list);
     }
+    const Rule* doubt = CheckUnit(unit, network.BottomsOf(unit), target, route).doubt;
+    if (doubt != nullptr) list.AddDoubt(*doubt);
     if (!unit.kind->run.is_view) WarnOfOperands(network, unit, target, list);
     WarnOfWeights(unit, target, list);
     WarnOfCancellation(network, list.unit, list);

@@ -36,6 +36,13 @@ struct Warning {
   const WarningRule* rule = nullptr;
   int unit = -1;  // index in the network; -1 for a warning about its ports
   std::string message;
+  // For a unit that is accepted, but not for certain: the rule in doubt, which has the warning's
+  // id, remedy and source. Else null.
+  const Rule* doubt = nullptr;
+
+  const char* id() const { return doubt != nullptr ? doubt->id : rule->id; }
+  const char* remedy() const { return doubt != nullptr ? doubt->remedy : rule->remedy; }
+  const char* source() const { return doubt != nullptr ? doubt->source : rule->source; }
 };
 
 // Collects warnings; the `warn` function of a kind adds to it.
@@ -46,6 +53,8 @@ class WarningList {
   void Add(const WarningRule& rule, const Args&... args) {
     AddFormatted(rule, {absl::FormatArg(args)...});
   }
+  // Adds the warning that the verdict of a unit is not certain because of `doubt`.
+  void AddDoubt(const Rule& doubt);
   std::vector<Warning> Take() { return std::move(warnings_); }
   int unit = -1;  // the unit of the warnings added next
 
@@ -55,7 +64,8 @@ class WarningList {
 };
 
 // The warnings about an accepted network: for each unit those of its kind (UnitRow.judge.warn) and
-// those about its operands, then those about the ports. The time is linear in the number of units.
+// those about its verdict and operands, then those about the ports. The time is linear in the
+// number of units.
 std::vector<Warning> WarningsOf(const Network& network, const Target& target, Route route);
 
 }  // namespace anemone

@@ -11,6 +11,7 @@
 #include "importer/opset/opsets.h"
 #include "kernels/fp16_range.h"
 #include "kernels/integers.h"
+#include "kernels/shared/clamps.h"
 #include "rule_table.h"  // generated
 
 namespace anemone {
@@ -136,8 +137,15 @@ absl::StatusOr<Cover> Try(const Lowering& row, const Match& match, const GraphVi
                                                     std::string(status.message())));
   } else {
     cover.lowered = context.Take();
+    const bool clamps = options.clamp_activations;
+    if (clamps) ClampActivations(cover.lowered.network);
     cover.verdict = JudgeLowered(cover.lowered.network, options);
-    if (cover.verdict.accepted && !options.policy.ignores_fp16_range) {
+    if (clamps && row.pattern != nullptr && HidesSoftmax(cover.lowered.network)) {
+      cover.verdict = OwnRefusal(Layer::kPolicy, "clamp-activations",
+                                 "one unit for the pattern leaves no place to clamp before its "
+                                 "softmax",
+                                 "drop --clamp-activations");
+    } else if (cover.verdict.accepted && !options.policy.ignores_fp16_range) {
       if (auto refusal = JudgeRange(view, match)) cover.verdict = *std::move(refusal);
     }
   }

@@ -122,9 +122,8 @@ void AddWarnings(const Model& model, Plan& plan) {
             id == kNone || told.emplace(w.rule, id, w.rule->of_kind ? w.message : "").second;
         if (!is_new) continue;
         plan.warnings.push_back(
-            {w.rule->id,
-             origin ? origin->id : absl::StrCat("segment ", part.plan->first_segment + i),
-             std::move(w.message), w.rule->remedy, w.rule->source, id, w.rule->of_kind});
+            {w.id(), origin ? origin->id : absl::StrCat("segment ", part.plan->first_segment + i),
+             std::move(w.message), w.remedy(), w.source(), id, w.rule->of_kind});
       }
     }
   }

@@ -44,6 +44,8 @@ struct PlanOptions {
   // Plan the bodies of If, Loop and Scan too, for callers that can run them (docs/control_flow.md).
   // Off in the plugin, because ONNX Runtime passes each body as a separate graph.
   bool bodies = false;
+  bool clamp_activations =
+      false;  // before softmax and layer normalization (kernels/shared/clamps.h)
 };
 
 enum class Placement { kEngine, kCpu, kFolded };

@@ -66,14 +66,14 @@ void Add(const MemoryNeed& need, MemoryNeed& to) {
 
 }  // namespace
 
-MemoryNeed NeedOf(const Network& network, const SoftwareOptions& options) {
-  const ProgramMemory memory = EstimateMemory(network, options);
+MemoryNeed NeedOf(const Network& network, Route route, const SoftwareOptions& options) {
+  const ProgramMemory memory = EstimateMemory(network, route, options);
   MemoryNeed need = {.weights = memory.weights, .values = memory.arena};
   for (const InputPort& port : network.inputs) {
-    need.surfaces += LayoutOf(port.dims, port.format).bytes();
+    need.surfaces += LayoutOf(port.dims, port.format, route).bytes();
   }
   for (const OutputPort& port : network.outputs) {
-    need.surfaces += LayoutOf(network.DimsOf(port.from), Format::kFloat16).bytes();
+    need.surfaces += LayoutOf(network.DimsOf(port.from), Format::kFloat16, route).bytes();
   }
   return need;
 }
@@ -84,7 +84,7 @@ MemoryNeed NeedOf(const Graph& graph, const Plan& plan, const SoftwareOptions& o
   for (const PlanPart& part : PartsOf(graph, plan)) {
     for (const Segment& segment : part.plan->segments) {
       if (segment.placement == Placement::kEngine) {
-        const ProgramMemory memory = EstimateMemory(segment.network, options);
+        const ProgramMemory memory = EstimateMemory(segment.network, part.plan->route, options);
         Add({.weights = memory.weights, .values = memory.arena}, need);
       } else if (segment.bodies.empty()) {
         Add(CpuNeed(*part.graph, segment), need);

@@ -3,7 +3,7 @@
 //
 //   MemoryBudget budget(settings.memory_limit);
 //   ANEMONE_ASSIGN_OR_RETURN(std::shared_ptr<const void> reserved,
-//                            budget.Take("net.onnx", NeedOf(network, options)));
+//                            budget.Take("net.onnx", NeedOf(network, route, options)));
 #ifndef ANEMONE_PROVIDER_MEMORY_BUDGET_H_
 #define ANEMONE_PROVIDER_MEMORY_BUDGET_H_
 
@@ -28,7 +28,7 @@ struct MemoryNeed {
 };
 
 // Estimates, made without taking the memory. Of one engine segment, with a surface for each port:
-MemoryNeed NeedOf(const Network& network, const SoftwareOptions& options);
+MemoryNeed NeedOf(const Network& network, Route route, const SoftwareOptions& options);
 // Of a plan and the plans of all bodies. What ONNX Runtime needs for CPU segments is estimated from
 // the constants and values of their nodes.
 MemoryNeed NeedOf(const Graph& graph, const Plan& plan, const SoftwareOptions& options,

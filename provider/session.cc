@@ -29,6 +29,7 @@
 #include "provider/scheduler.h"
 #include "provider/session_cache.h"
 #include "provider/settings.h"
+#include "provider/weight_check.h"
 
 namespace anemone {
 namespace {
@@ -210,6 +211,7 @@ absl::StatusOr<std::unique_ptr<Session::State>> Session::State::Make(const Share
   planned.model = std::move(model);
   Stopwatch watch;
   ANEMONE_ASSIGN_OR_RETURN(planned.plan, MakePlan(planned.model, shared.planning));
+  shared.arena->execute([&] { WarnOfWeights(planned.model, planned.plan); });
   state->times.plan = watch.Lap();
   state->summary = SummaryOf(planned.plan);
   state->line = anemone::PlanLine(planned.model, planned.plan);

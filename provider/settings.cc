@@ -264,6 +264,18 @@ const Setting kSettings[] = {
          "lists the valid ones.",
      .choices = NumericsNames,
      .store = StoreNumerics},
+    {.name = "clamp_activations",
+     .flag = "clamp-activations",
+     .value = nullptr,
+     .type = "bool",
+     .entries = kReadsModel | kPlugin | kPython,
+     .fallback = "false",
+     .brief = "Limit values to the range of fp16 before softmax and layer normalization.",
+     .help = "A value that became infinite is then 65504, so that it does not spread; other values "
+             "do not change. Each such unit gets one more unit before it, and attention becomes "
+             "products and a softmax instead of one unit.",
+     .store = StoreSwitch<&Settings::clamp_activations>,
+     .key = [](const Settings& s) { return std::string(s.clamp_activations ? "true" : "false"); }},
     {.name = "device_limits",
      .flag = "device-limits",
      .value = nullptr,
@@ -403,6 +415,7 @@ absl::StatusOr<PlanOptions> PlanOptionsOf(const Settings& settings) {
                            Named("route", settings.route, ParseRoute(settings.route)));
   ANEMONE_ASSIGN_OR_RETURN(options.policy,
                            Named("policy", settings.policy, Policy::Parse(settings.policy)));
+  options.clamp_activations = settings.clamp_activations;
   return options;
 }
 

@@ -39,7 +39,7 @@ std::vector<Life> LivesOf(const Plan& plan, const Graph& graph, SurfacePlan& sur
       index[v] = static_cast<int>(lives.size());
       lives.push_back({.value = v});
       const Value& value = graph.values[v];
-      surfaces.layout[v] = LayoutOf(PlaceShape(value.dims()), PortFormat(value));
+      surfaces.layout[v] = LayoutOf(PlaceShape(value.dims()), PortFormat(value), plan.route);
     }
     return lives[index[v]];
   };

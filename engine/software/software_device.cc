@@ -163,16 +163,18 @@ void GiveBack(const Tensor& constant) {
   if (constant.compressed() == nullptr) MappedFile::GiveBack(constant.bytes());
 }
 
-std::vector<ProgramPort> InputPorts(const Network& network) {
+std::vector<ProgramPort> InputPorts(const Network& network, Route route) {
   std::vector<ProgramPort> ports;
-  for (const InputPort& p : network.inputs) ports.push_back({p.name, LayoutOf(p.dims, p.format)});
+  for (const InputPort& p : network.inputs) {
+    ports.push_back({p.name, LayoutOf(p.dims, p.format, route)});
+  }
   return ports;
 }
 
-std::vector<ProgramPort> OutputPorts(const Network& network) {
+std::vector<ProgramPort> OutputPorts(const Network& network, Route route) {
   std::vector<ProgramPort> ports;
   for (const OutputPort& p : network.outputs) {
-    ports.push_back({p.name, LayoutOf(network.DimsOf(p.from), Format::kFloat16)});
+    ports.push_back({p.name, LayoutOf(network.DimsOf(p.from), Format::kFloat16, route)});
   }
   return ports;
 }
@@ -189,9 +191,9 @@ std::vector<Chain> ChainsOf(const Network& network, const SoftwareOptions& optio
   return FuseUnits(network, /*fuse=*/!options.numerics.is_exact() && !options.observed);
 }
 
-Placement PlacementOf(const Network& network, absl::Span<const Chain> chains,
+Placement PlacementOf(const Network& network, absl::Span<const Chain> chains, Route route,
                       const SoftwareOptions& options) {
-  return PlaceTensors(network, chains, InputPorts(network), OutputPorts(network),
+  return PlaceTensors(network, chains, InputPorts(network, route), OutputPorts(network, route),
                       /*inputs_in_place=*/!options.numerics.is_exact());
 }
 
@@ -243,9 +245,9 @@ class SoftwareDevice final : public Device {
       for (Unit& unit : program->network.units) unit.weights.clear();
     }
     for (Constant& constant : program->network.constants) constant.tensor = Tensor();
-    program->set_ports(InputPorts(network), OutputPorts(network));
+    program->set_ports(InputPorts(network, route), OutputPorts(network, route));
     program->chains = ChainsOf(network, options_);
-    program->placement = PlacementOf(network, program->chains, options_);
+    program->placement = PlacementOf(network, program->chains, route, options_);
     return program;
   }
 
@@ -344,7 +346,7 @@ class SoftwareDevice final : public Device {
 
 }  // namespace
 
-ProgramMemory EstimateMemory(const Network& network, const SoftwareOptions& options) {
+ProgramMemory EstimateMemory(const Network& network, Route route, const SoftwareOptions& options) {
   constexpr int64_t kBytes = sizeof(Half);
   ProgramMemory memory;
   for (const Constant& constant : network.constants) {
@@ -356,7 +358,8 @@ ProgramMemory EstimateMemory(const Network& network, const SoftwareOptions& opti
                                                        : weight.elements() * kBytes;
     }
   }
-  memory.arena = PlacementOf(network, ChainsOf(network, options), options).arena_halves * kBytes;
+  memory.arena =
+      PlacementOf(network, ChainsOf(network, options), route, options).arena_halves * kBytes;
   return memory;
 }
 

@@ -91,8 +91,10 @@ class Writer {
   absl::Status WriteNode(Scope& scope, const Node& node, onnx::NodeProto* out);
   absl::Status WriteAttributeValue(const Attribute& attribute, CapturedNames& captured,
                                    onnx::AttributeProto* out);
-  absl::Status WriteBody(const Graph& body, CapturedNames& captured, onnx::GraphProto* out);
-  absl::Status WriteBodyOutputs(Scope& scope);
+  // `keeps_shapes`: the outputs have the shapes of the values.
+  absl::Status WriteBody(const Graph& body, bool keeps_shapes, CapturedNames& captured,
+                         onnx::GraphProto* out);
+  absl::Status WriteBodyOutputs(Scope& scope, bool keeps_shapes);
   absl::Status WriteNodes(Scope& scope, absl::Span<const NodeId> nodes);
 
   int64_t external_from_;
@@ -215,6 +217,9 @@ absl::Status Writer::WriteLoneNode(const Graph& graph, const Node& node, onnx::N
 absl::Status Writer::WriteAttributeValue(const Attribute& attribute, CapturedNames& captured,
                                          onnx::AttributeProto* out) {
   using Proto = onnx::AttributeProto;
+  // After no iteration of a Loop or Scan, the scan outputs have the shape of the body's outputs.
+  // Branches of an If may be invalid for the bound shapes.
+  const bool keeps_shapes = attribute.name == "body";
   const auto write = [&](const auto& value) -> absl::Status {
     using T = std::decay_t<decltype(value)>;
     if constexpr (std::is_same_v<T, float>) {
@@ -231,7 +236,7 @@ absl::Status Writer::WriteAttributeValue(const Attribute& attribute, CapturedNam
       *out->mutable_t() = ToProto(value);
     } else if constexpr (std::is_same_v<T, Attribute::GraphPtr>) {
       out->set_type(Proto::GRAPH);
-      return WriteBody(*value, captured, out->mutable_g());
+      return WriteBody(*value, keeps_shapes, captured, out->mutable_g());
     } else if constexpr (std::is_same_v<T, std::vector<float>>) {
       out->set_type(Proto::FLOATS);
       out->mutable_floats()->Add(value.begin(), value.end());
@@ -247,7 +252,7 @@ absl::Status Writer::WriteAttributeValue(const Attribute& attribute, CapturedNam
     } else if constexpr (std::is_same_v<T, std::vector<Attribute::GraphPtr>>) {
       out->set_type(Proto::GRAPHS);
       for (const Attribute::GraphPtr& body : value) {
-        ANEMONE_RETURN_IF_ERROR(WriteBody(*body, captured, out->add_graphs()));
+        ANEMONE_RETURN_IF_ERROR(WriteBody(*body, keeps_shapes, captured, out->add_graphs()));
       }
     } else {
       static_assert(std::is_same_v<T, Attribute::Other>);
@@ -263,7 +268,8 @@ absl::Status Writer::WriteAttributeValue(const Attribute& attribute, CapturedNam
   return absl::OkStatus();
 }
 
-absl::Status Writer::WriteBody(const Graph& body, CapturedNames& captured, onnx::GraphProto* out) {
+absl::Status Writer::WriteBody(const Graph& body, bool keeps_shapes, CapturedNames& captured,
+                               onnx::GraphProto* out) {
   Scope scope;
   scope.graph = &body;
   scope.out = out;
@@ -283,12 +289,12 @@ absl::Status Writer::WriteBody(const Graph& body, CapturedNames& captured, onnx:
   std::vector<NodeId> all(body.nodes.size());
   for (size_t i = 0; i < all.size(); ++i) all[i] = static_cast<NodeId>(i);
   ANEMONE_RETURN_IF_ERROR(WriteNodes(scope, all));
-  return WriteBodyOutputs(scope);
+  return WriteBodyOutputs(scope, keeps_shapes);
 }
 
 // ONNX Runtime refuses a body that directly returns an outer value, including a constant that was
 // moved to the main graph. Such an output, and one that is listed twice, gets an Identity.
-absl::Status Writer::WriteBodyOutputs(Scope& scope) {
+absl::Status Writer::WriteBodyOutputs(Scope& scope, bool keeps_shapes) {
   const Graph& body = *scope.graph;
   const absl::flat_hash_set<ValueId> inputs(body.inputs.begin(), body.inputs.end());
   absl::flat_hash_set<ValueId> listed;
@@ -306,8 +312,9 @@ absl::Status Writer::WriteBodyOutputs(Scope& scope) {
     onnx::ValueInfoProto* output = scope.out->add_output();
     output->set_name(name);
     *output->mutable_type() = TypeOf(body.values[id]);
-    if (output->type().has_tensor_type())
+    if (!keeps_shapes && output->type().has_tensor_type()) {
       output->mutable_type()->mutable_tensor_type()->clear_shape();
+    }
   }
   return absl::OkStatus();
 }

@@ -41,6 +41,9 @@ struct Settings {
   // "fast", or "exact": every known rule of the target's arithmetic. "exact,RULE=OPTION[,...]" sets
   // a rule that the sources leave open (numerics.json): "exact,mac-tile=none".
   std::string numerics = "fast";
+  // Limits values to the range of fp16 before softmax and layer normalization, so that an infinity
+  // there does not spread.
+  bool clamp_activations = false;
   // The software device fails where the silicon would at run time: a limited number of compiles in
   // a process, a pause after a failed compile, surfaces of one size and of at least 48 KiB, and on
   // the mil route ports in alphabetical order (docs/device_limits.md).

@@ -7,6 +7,7 @@
 #include <limits>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -33,13 +34,14 @@ namespace {
 
 struct NeuronParams {
   NeuronType type = NeuronType::kReLU;
-  float first = 0, second = 0;  // see NeuronType; rounded to fp16
+  float first = 0, second = 0;    // see NeuronType; rounded to fp16
+  std::string unknown_type = {};  // the given Type, if it is not a mode
 };
 
 struct Mode {
   NeuronType type;
   const char* name;
-  math::Unary function;
+  std::optional<math::Unary> function = {};  // nullopt: not published
 };
 
 constexpr Mode kModes[] = {
@@ -66,6 +68,31 @@ constexpr Mode kModes[] = {
     {NeuronType::kExp2, "Exp2", math::Unary::kExp2},
     {NeuronType::kRoundNearest, "RoundNearest", math::Unary::kRoundHalfAway},
     {NeuronType::kSoftplus, "Softplus", math::Unary::kSoftplus},
+    {NeuronType::kSigmoid, "Sigmoid"},
+    {NeuronType::kReLUSigmoid, "ReLUSigmoid"},
+    {NeuronType::kSigmoidHard, "SigmoidHard"},
+    {NeuronType::kPReLU, "PReLU"},
+    {NeuronType::kReLUN, "ReLUN"},
+    {NeuronType::kSwishHard, "SwishHard"},
+    {NeuronType::kDirac, "Dirac"},
+    {NeuronType::kInt, "Int"},
+    {NeuronType::kFrac, "Frac"},
+    {NeuronType::kClampedReLURsqrt, "ClampedReLURsqrt"},
+    {NeuronType::kSqr, "Sqr"},
+    {NeuronType::kEqualZero, "EqualZero"},
+    {NeuronType::kNotEqualZero, "NotEqualZero"},
+    {NeuronType::kLessThanZero, "LessThanZero"},
+    {NeuronType::kLessThanEqualZero, "LessThanEqualZero"},
+    {NeuronType::kGreaterThanEqualZero, "GreaterThanEqualZero"},
+    {NeuronType::kGreaterThanZero, "GreaterThanZero"},
+    {NeuronType::kCustomLUT, "CustomLUT"},
+    {NeuronType::kGELUSigmoidApproximation, "GELUSigmoidApproximation"},
+    {NeuronType::kDegamma, "Degamma"},
+    {NeuronType::kTrunc, "Trunc"},
+    {NeuronType::kAtanPart1, "AtanPart1"},
+    {NeuronType::kAtanPart2, "AtanPart2"},
+    {NeuronType::kThresholdedReLU, "ThresholdedReLU"},
+    {NeuronType::kGamma, "Gamma"},
 };
 
 // ModeOf() uses the type as an index.
@@ -96,7 +123,9 @@ absl::StatusOr<Dims> Shape(const NeuronParams&, Bottoms in) { return in[0].dims;
 
 Verdict Validate(const NeuronParams& p, Bottoms, const Target& target, Route route) {
   Judge judge(target, route);
+  if (!p.unknown_type.empty()) return judge.Reject(rule::kNeuronMode, p.unknown_type);
   const Mode& mode = ModeOf(p.type);
+  if (!mode.function) judge.Doubt(rule::kNeuronList);
   const std::optional<Family> floor = rule::kNeuronType.FamilyOf(mode.name);
   if (!floor || judge.Reaches(rule::kNeuronType, mode.name)) return judge.Accept();
   return route == Route::kMil ? judge.Reject(rule::kNeuronFamily, mode.name, IndexOf(*floor))
@@ -114,8 +143,20 @@ constexpr auto Parameter(const char* key) {
   return Key<kMember, AsHalfBits, Is<kType>>(key);
 }
 
+// Another name than that of a mode is refused by the validator, not an error of the file.
+constexpr Field<NeuronParams> TypeKey() {
+  Field<NeuronParams> field = Required<&NeuronParams::type>("Type");
+  field.set = [](NeuronParams& p, const Json& from) {
+    absl::Status status = Plain::Read(from, p.type);
+    if (status.ok() || !from.is_string()) return status;
+    p.unknown_type = from.get<std::string>();
+    return absl::OkStatus();
+  };
+  return field;
+}
+
 constexpr Field<NeuronParams> kFields[] = {
-    Required<&NeuronParams::type>("Type"),
+    TypeKey(),
     Parameter<NeuronType::kELU, &NeuronParams::first>("EluAlpha"),
     Parameter<NeuronType::kLeakyReLU, &NeuronParams::first>("ReluSlope"),
     // The effect of an offset is not published. The netplists seen have 0.
@@ -153,7 +194,13 @@ std::optional<math::ElementStep> PlainStep(const NeuronParams& p) {
 
 absl::StatusOr<Prepared> Prepare(const NeuronParams& p, Bottoms, absl::Span<const Tensor>) {
   if (PlainStep(p)) return Prepared();
-  return math::TableFor({ModeOf(p.type).function, p.first, p.second});
+  const Mode& mode = ModeOf(p.type);
+  if (!mode.function) {
+    return absl::UnimplementedError(
+        absl::StrCat("Neuron of type ", mode.name,
+                     " can be checked but not run: no source says what it computes"));
+  }
+  return math::TableFor({*mode.function, p.first, p.second});
 }
 
 UnitStep Step(const NeuronParams& p, const void* prepared) {
@@ -183,7 +230,7 @@ void Exact(const NeuronParams& p, const ExactUnit& unit, absl::Span<const ConstV
   if (p.type == NeuronType::kReLU || p.type == NeuronType::kClampedReLU) {
     return Compute(p, nullptr, in, out);  // selects, without rounding (ew-relu)
   }
-  math::UnaryKey key{ModeOf(p.type).function, p.first, p.second};
+  math::UnaryKey key{*ModeOf(p.type).function, p.first, p.second};  // Prepare() checked it
   if (unit.epilogue != nullptr) {
     key.alpha = unit.epilogue->gain[0];
     key.beta = unit.epilogue->offset[0];
@@ -411,6 +458,16 @@ constexpr Lowering kLowerings[] = {
 Operand Activated(NetworkBuilder& c, NeuronType type, const Operand& x, float first, float second) {
   return c.Add(Kind(), NeuronParams{type, math::RoundToHalf(first), math::RoundToHalf(second)},
                {x});
+}
+
+Unit FiniteUnit(const Operand& x, const Dims& dims) {
+  const NeuronParams p{NeuronType::kClampedReLU, fp16::kLowest, fp16::kLargest};
+  return {.name = "",
+          .kind = &Kind(),
+          .params = std::make_shared<const NeuronParams>(p),
+          .bottoms = {x},
+          .weights = {},
+          .dims = dims};
 }
 
 Operand NaturalLog(NetworkBuilder& c, const Operand& x) {

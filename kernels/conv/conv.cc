@@ -4,6 +4,7 @@
 #include "kernels/conv/conv.h"
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -81,6 +82,14 @@ Verdict ValidateExtents(const ConvParams& p, const Dims& in, Judge& judge) {
     }
     return judge.Reject(rule::kConvPaddedExtent);
   }
+  // Above the small caps the kernel has the large form (conflicts.md C-large-kernel-mult8).
+  const int64_t multiple = rule::kConvLargeKernel.limit;
+  const bool fits = p.w.kernel % multiple == 0 && p.h.kernel % multiple == 0;
+  const bool is_large = std::any_of(std::begin(axes), std::end(axes), [&](const SpatialAxis& a) {
+    const auto small = judge.target().limit(a.limit_of_strided_deconv);
+    return small && a.along.kernel > small->value;
+  });
+  if (is_large && !fits) judge.Doubt(rule::kConvLargeKernel);
   return judge.Accept();
 }
 
@@ -92,6 +101,15 @@ Verdict ValidateGroups(const ConvParams& p, const Dims& in, Judge& judge) {
   }
   if (!divides || p.out_channels % p.groups != 0) return judge.Reject(rule::kConvGroups);
   if (!fits) return judge.Reject(rule::kConvFilterChannels);
+  // One group for each channel is not encoded as groups (guide ch17, depthwise convolution).
+  const bool is_depthwise = p.groups == in.c() && p.groups == p.out_channels;
+  if (p.groups > rule::kConvGroupField.limit && !is_depthwise &&
+      !judge.Reaches(rule::kConvGroupField)) {
+    return judge.Reject(rule::kConvGroupField);
+  }
+  if (p.groups > (is_depthwise ? rule::kConvGroupField : rule::kConvGroupRange).limit) {
+    judge.Doubt(rule::kConvGroupRange);
+  }
   if (!p.channel_wise()) return judge.Accept();
   if (p.groups != p.out_channels) return judge.Reject(rule::kConvChannelWiseGroups);
   if (in.c() != p.out_channels) return judge.Reject(rule::kConvChannelWiseChannels);

@@ -106,6 +106,11 @@ Verdict Validate(const ArgMinMaxParams& p, Bottoms in, const Target& target, Rou
   Judge judge(target, route);
   Verdict window = CheckWindow(judge, p);
   if (!window.accepted) return window;
+  // argmin along an axis: route mil needs A15; direct authoring does not (op_matrix.json).
+  if (p.mode == ArgMode::kSpatialArgMin || p.mode == ArgMode::kChannelArgMin) {
+    Verdict converted = CheckConverted(judge, "reduce_argmin");
+    if (!converted.accepted) return converted;
+  }
   const Dims& dims = in[0].dims;
   if (!IsSpatial(p)) {
     return dims.c() <= rule::kArgMinMaxChannels.limit ? judge.Accept()
@@ -281,17 +286,11 @@ Operand IndexAlong(NetworkBuilder& c, const Operand& x, Axis axis, bool largest)
   return SwapAxes(c, moved, axis, Axis::kC);
 }
 
-Operand IndexOf(LowerContext& c, const ArgRequest& request, Operand x) {
-  // argmin along an axis: route mil needs A15; direct authoring does not (op_matrix.json).
-  if (!request.largest) ANEMONE_FAIL_IF_ERROR(c, CheckConverted(c, "reduce_argmin"));
-  return IndexAlong(c, x, request.axis, request.largest);
-}
-
 absl::Status Lower(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
   ANEMONE_ASSIGN_OR_RETURN(ArgRequest request, ReadArgRequest(c, node));
   if (request.last) return c.NotLowered("the last of several equal elements, as one unit");
-  Operand y = IndexOf(c, request, request.x);
+  Operand y = IndexAlong(c, request.x, request.axis, request.largest);
   return OutArg(c, node, request, y);
 }
 
@@ -303,15 +302,13 @@ absl::Status LowerLast(const Match& match, LowerContext& c) {
     return c.NotLowered("the first of several equal elements, by reversing the axis");
   const int64_t last = request.count - 1;
   Operand y = Sliced(c, request.x, request.axis, last, last + 1, -1);
-  y = IndexOf(c, request, y);
+  y = IndexAlong(c, y, request.axis, request.largest);
   y = ScaleAndShift(c, y, -1, static_cast<double>(last));
   return OutArg(c, node, request, y);
 }
 
 absl::Status Build(MilContext& c) {
   const bool largest = absl::EndsWith(c.call().op, "argmax");
-  // argmin along an axis: route mil needs A15; direct authoring does not (op_matrix.json).
-  if (!largest) ANEMONE_RETURN_IF_ERROR(ConvertedOrRewritten(c));
   ANEMONE_ASSIGN_OR_RETURN(int at, c.AxisAt("axis", -1));
   ANEMONE_ASSIGN_OR_RETURN(bool keep_dims, c.Bool("keep_dims", false));
   c.Ignore("output_dtype");

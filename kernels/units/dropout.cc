@@ -1,8 +1,11 @@
 // Dropout: at rate 0 the identity, from A13 on; at other rates by the random-number block, from A15
-// on (conflicts.md C-dropout). Facts: validators.json Dropout; hidden_layers.json Dropout.
+// on (conflicts.md C-dropout). ONNX's Dropout is the identity outside training mode. Facts:
+// validators.json Dropout; hidden_layers.json Dropout.
 #include <algorithm>
+#include <optional>
+#include <utility>
 
-#include "kernels/lowering.h"
+#include "kernels/node_inputs.h"
 #include "rule_table.h"  // generated
 
 namespace anemone {
@@ -50,8 +53,43 @@ const UnitKindOf<DropoutParams>& Kind() {
   return kind;
 }
 
+// Whether the node drops elements; it does not in inference, or if its ratio is 0.
+absl::StatusOr<bool> IsTraining(LowerContext& c, const Node& node) {
+  if (!HasInput(node, 2)) return false;
+  if (HasInput(node, 1) && c.view().Scalar(node.inputs[1]) == 0) return false;
+  const Tensor* training = c.view().Constant(node.inputs[2]);
+  if (training == nullptr || training->elements() != 1) {
+    return c.NotLowered("Dropout whose training_mode is computed at run time");
+  }
+  return training->at<uint8_t>(0) != 0;
+}
+
+// In training mode a target without the random-number block refuses the unit. On others the result
+// would be another one than ONNX Runtime's.
+absl::Status LowerTraining(LowerContext& c, const Node& node) {
+  const std::optional<double> ratio =
+      HasInput(node, 1) ? c.view().Scalar(node.inputs[1]) : std::optional(0.5);
+  if (!ratio) return c.NotLowered("Dropout whose ratio is computed at run time");
+  const DropoutParams p{.rate = static_cast<float>(*ratio)};
+  const Bottom x = c.BottomOf(c.In(node.inputs[0]));
+  Verdict verdict = Kind().Validate(&p, {&x, 1}, c.target(), c.route());
+  if (!verdict.accepted) return c.Refuse(std::move(verdict));
+  return c.NotLowered("Dropout in training mode");
+}
+
+absl::Status Lower(const Match& match, LowerContext& c) {
+  const Node& node = c.anchor(match);
+  ANEMONE_ASSIGN_OR_RETURN(bool is_training, IsTraining(c, node));
+  if (is_training) return LowerTraining(c, node);
+  if (IsRead(c.view(), node, 1)) return c.NotLowered("the mask output of Dropout");
+  Operand x = c.In(node.inputs[0]);
+  return c.Out(node.outputs[0], x);
+}
+
+constexpr Lowering kLowerings[] = {{.op = "Dropout", .lower = Lower}};
+
 }  // namespace
 
-KernelRows DropoutRows() { return {{&Kind()}, {}, {}}; }
+KernelRows DropoutRows() { return {{&Kind()}, kLowerings}; }
 
 }  // namespace anemone

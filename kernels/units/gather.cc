@@ -51,17 +51,27 @@ absl::StatusOr<Dims> Shape(const GatherParams& p, Bottoms in) {
   return out;
 }
 
-// The form that the M1 accepts. The M1 also checks a pattern of axes, which is not published.
+// The form that the M1 accepts. The M1 also checks a pattern of axes, which is not published;
+// depth, height and width were seen to pass.
 bool InsideEnvelope(const GatherParams& p, const Dims& data, const Dims& points) {
   return data.n() == 1 && data.d() == 1 && points.c() == kCoordinates && points.w() == 1 &&
          points.d() == 1 && p.axes.size() == kCoordinates;
 }
 
+// From A14 the number of coordinates must be a multiple of the interleave of the points. Which one
+// of the target's interleaves that is, is not published.
 Verdict Codegen(const GatherParams& p, Bottoms in, const Target& target, Route route) {
   Judge judge(target, route);
-  if (!judge.Has(Cap::kTextureEngine) && !InsideEnvelope(p, in[0].dims, in[1].dims)) {
-    return judge.Reject(rule::kGatherEnvelope);
+  if (!judge.Has(Cap::kTextureEngine)) {
+    if (!InsideEnvelope(p, in[0].dims, in[1].dims)) return judge.Reject(rule::kGatherEnvelope);
+    if (p.axes != GatherParams{}.axes) judge.Doubt(rule::kGatherAxisPattern);
+    return judge.Accept();
   }
+  const absl::Span<const int> interleaves = target.list(LimitList::kInterleaveSet);
+  const bool fits_all = std::all_of(interleaves.begin(), interleaves.end(), [&](int interleave) {
+    return in[1].dims.c() % interleave == 0;
+  });
+  if (interleaves.empty() || !fits_all) judge.Doubt(rule::kGatherInterleave);
   return judge.Accept();
 }
 

@@ -1,5 +1,6 @@
 // GlobalArgMinMax: the index of the largest or smallest element along one whole axis. Direct
-// authoring needs A13, conversion A15 (conflicts.md C-global-argminmax). ArgMax and ArgMin are
+// authoring needs A13, conversion A15; whether A13 and A14 run it at all is in doubt (conflicts.md
+// C-global-argminmax). ArgMax and ArgMin are
 // lowered to it where ArgMinMax cannot be used, for example along the batch, which cannot be moved.
 // Facts: validators.json GlobalArgMinMax; hidden_layers.json GlobalArgMinMax; numerics.json
 // red-arg, st-index.
@@ -37,10 +38,17 @@ absl::StatusOr<Dims> Shape(const GlobalArgMinMaxParams& p, Bottoms in) {
   return out;
 }
 
-Verdict Validate(const GlobalArgMinMaxParams&, Bottoms, const Target& target, Route route) {
+const char* OperationOf(const GlobalArgMinMaxParams& p) {
+  return p.type == Extreme::kMax ? "global_argmax" : "global_argmin";
+}
+
+Verdict Validate(const GlobalArgMinMaxParams& p, Bottoms, const Target& target, Route route) {
   Judge judge(target, route);
-  return judge.Has(Cap::kGlobalArgminmax) ? judge.Accept()
-                                          : judge.Reject(rule::kGlobalArgMinMaxArch);
+  const Verdict converted = CheckConverted(judge, OperationOf(p));
+  if (!converted.accepted) return converted;
+  if (!judge.Has(Cap::kGlobalArgminmax)) return judge.Reject(rule::kGlobalArgMinMaxArch);
+  if (!judge.Reaches(rule::kGlobalArgMinMaxA15)) judge.Doubt(rule::kGlobalArgMinMaxA15);
+  return judge.Accept();
 }
 
 constexpr Field<GlobalArgMinMaxParams> kFields[] = {
@@ -69,9 +77,9 @@ void Exact(const GlobalArgMinMaxParams& p, const ExactUnit& unit, absl::Span<con
 absl::Status WriteMil(const GlobalArgMinMaxParams& p, const Unit& unit, MilEmitter& e) {
   if (e.ToMilAxis(p.axis) < 0)
     return absl::UnimplementedError("MIL has no axis for an index along an axis of one element");
-  const char* op = p.type == Extreme::kMax ? "global_argmax" : "global_argmin";
-  const std::string y = e.EmitAll(op, {{"x", {e.In(0)}}, {"axis", {e.Int(e.ToMilAxis(p.axis))}}},
-                                  {e.IndexType(unit.dims)})[0];
+  const std::string y =
+      e.EmitAll(OperationOf(p), {{"x", {e.In(0)}}, {"axis", {e.Int(e.ToMilAxis(p.axis))}}},
+                {e.IndexType(unit.dims)})[0];
   e.Result(e.Numbers(y, unit.dims));
   return absl::OkStatus();
 }
@@ -89,8 +97,6 @@ const UnitKindOf<GlobalArgMinMaxParams>& Kind() {
 
 absl::Status Lower(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
-  const char* operation = node.op_type == "ArgMax" ? "global_argmax" : "global_argmin";
-  ANEMONE_RETURN_IF_ERROR(CheckConverted(c, operation));
   ANEMONE_ASSIGN_OR_RETURN(ArgRequest request, ReadArgRequest(c, node));
   if (request.last) return c.NotLowered("the last of several equal elements, as one unit");
   const Extreme type = request.largest ? Extreme::kMax : Extreme::kMin;
@@ -101,7 +107,6 @@ absl::Status Lower(const Match& match, LowerContext& c) {
 // MIL's public opsets do not have this operation. It is accepted with an axis or with the keys of
 // the unit.
 absl::Status Build(MilContext& c) {
-  ANEMONE_RETURN_IF_ERROR(ConvertedOrRewritten(c));
   GlobalArgMinMaxParams p;
   p.type = absl::EndsWith(c.call().op, "argmax") ? Extreme::kMax : Extreme::kMin;
   ANEMONE_ASSIGN_OR_RETURN(std::string type, c.Text("Type", Plain::Write(p.type)));

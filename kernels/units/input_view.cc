@@ -214,25 +214,6 @@ absl::Status LowerIdentity(const Match& match, LowerContext& c) {
   return c.Out(node.outputs[0], x);
 }
 
-// Dropout is the identity outside training mode or if its ratio is 0.
-absl::Status LowerDropout(const Match& match, LowerContext& c) {
-  const Node& node = c.anchor(match);
-  const bool keeps_all = HasInput(node, 1) && c.view().Scalar(node.inputs[1]) == 0;
-  if (HasInput(node, 2) && !keeps_all) {
-    const Tensor* training = c.view().Constant(node.inputs[2]);
-    if (training == nullptr || training->elements() != 1) {
-      return c.NotLowered("Dropout whose training_mode is computed at run time");
-    }
-    if (training->at<uint8_t>(0) != 0) {
-      Judge judge(c.target(), c.route());
-      if (!judge.Has(Cap::kDropoutRandom)) return c.Refuse(rule::kDropoutRandom);
-      return c.NotLowered("Dropout in training mode");
-    }
-  }
-  if (IsRead(c.view(), node, 1)) return c.NotLowered("the mask output of Dropout");
-  return LowerIdentity(match, c);
-}
-
 // An attribute with one integer for each axis of argument 0. `other`: a second name of the
 // attribute.
 absl::StatusOr<std::vector<int64_t>> PerAxis(MilContext& c, const char* key, int64_t fallback,
@@ -444,7 +425,6 @@ constexpr Lowering kLowerings[] = {
     {.op = "Slice", .lower = LowerSlice},
     {.op = "Split", .lower = LowerSplit},
     {.op = "Identity", .lower = LowerIdentity},
-    {.op = "Dropout", .lower = LowerDropout},
 };
 
 }  // namespace

@@ -1,16 +1,24 @@
 // Local response normalization across channels. Needs A13; on A13 the code generator refuses 16
-// channels or more. Facts: validators.json LRN; netplist.md LocalResponseNormalization;
-// conflicts.md C-lrn-window (the window of KernelChannel channels is the same as ONNX's: if the
-// number is even, there is one more channel after the center than before it).
+// channels or more. The unit normalizes only the first KernelChannel channels and copies the others
+// (hidden_layers.json LocalResponseNormalization), so ONNX's LRN becomes this unit if the window
+// covers all channels, and else squares, a convolution and a power. Facts: validators.json LRN;
+// netplist.md LocalResponseNormalization; numerics.json nrm-lrn; conflicts.md C-lrn-window (the
+// window of KernelChannel channels is the same as ONNX's: if the number is even, there is one more
+// channel after the center than before it) and C-lrn-bound.
 #include <algorithm>
 #include <cmath>
 #include <vector>
 
+#include "base/fp16.h"
 #include "base/status_macros.h"
 #include "engine/formats/mil_emitter.h"
+#include "kernels/activation/neuron.h"
 #include "kernels/attributes.h"
+#include "kernels/conv/conv.h"
+#include "kernels/elementwise/elementwise.h"
 #include "kernels/mil.h"
 #include "kernels/shared/bounds.h"
+#include "kernels/units/goc.h"
 #include "math/core/half.h"
 #include "math/core/parallel.h"
 #include "math/exact/exact_lanes.h"
@@ -37,6 +45,8 @@ Verdict Validate(const LrnParams& p, Bottoms in, const Target& target, Route rou
     return judge.Reject(rule::kLrnKernel, p.kernel_height, p.kernel_width);
   }
   if (in[0].dims.d() > 1) return judge.Reject(rule::kLrnDepth, in[0].dims.d());
+  if (route == Route::kMil) judge.Doubt(rule::kLrnConversion);
+  if (in[0].dims.c() <= p.kernel_channels) judge.Doubt(rule::kLrnBound);
   return judge.Accept();
 }
 
@@ -71,20 +81,24 @@ absl::Status Complete(LrnParams& p, Bottoms, absl::Span<const Tensor>) {
   return absl::InvalidArgumentError("KernelChannel: want at least 1");
 }
 
-// Normalizes one image: y = x * (k + alpha / n * sum of squares over the window)^-beta. For each
-// channel the sums are computed for all positions at once.
+int64_t FirstOfWindow(const LrnParams& p, int64_t channel) {
+  return channel - (p.kernel_channels - 1) / 2;
+}
+
+// Normalizes one image: y = x * (k + alpha / n * sum of squares over the window)^-beta in the first
+// n channels. For each channel the sums are computed for all positions at once.
 void Normalize(const LrnParams& p, int64_t channels, absl::Span<const math::Half> x,
                absl::Span<math::Half> y) {
   int64_t plane = static_cast<int64_t>(x.size()) / channels;
   std::vector<float> values(x.size());
   math::HalfToFloat(x, absl::MakeSpan(values));
   std::vector<float> out(plane);
-  int64_t before = (p.kernel_channels - 1) / 2;
-  int64_t after = p.kernel_channels / 2;
-  for (int64_t c = 0; c < channels; ++c) {
+  const int64_t normalized = std::min(channels, p.kernel_channels);
+  for (int64_t c = 0; c < normalized; ++c) {
     std::fill(out.begin(), out.end(), 0.0f);
-    for (int64_t j = std::max<int64_t>(0, c - before); j <= std::min(channels - 1, c + after);
-         ++j) {
+    const int64_t first = FirstOfWindow(p, c);
+    const int64_t end = std::min(channels, first + p.kernel_channels);
+    for (int64_t j = std::max<int64_t>(0, first); j < end; ++j) {
       const float* row = values.data() + j * plane;
       for (int64_t i = 0; i < plane; ++i) out[i] += row[i] * row[i];
     }
@@ -93,6 +107,7 @@ void Normalize(const LrnParams& p, int64_t channels, absl::Span<const math::Half
     for (int64_t i = 0; i < plane; ++i) out[i] = row[i] * std::pow(p.k + scale * out[i], -p.beta);
     math::FloatToHalf(out, y.subspan(c * plane, plane));
   }
+  std::copy(x.begin() + normalized * plane, x.end(), y.begin() + normalized * plane);
 }
 
 void Compute(const LrnParams& p, const void*, absl::Span<const ConstView> in, View out) {
@@ -106,9 +121,9 @@ void Compute(const LrnParams& p, const void*, absl::Span<const ConstView> in, Vi
   });
 }
 
-// x / (k + alpha / n * sum)^beta. The sum of squares follows the rules of a reduction (red-sum).
-// Either there is one rounding at the end, or the power is computed by a logarithm that is rounded
-// (numerics.json nrm-lrn).
+// x / (k + alpha / n * sum)^beta in the first n channels. The sum of squares follows the rules of a
+// reduction (red-sum). Either there is one rounding at the end, or the power is computed by a
+// logarithm that is rounded (numerics.json nrm-lrn).
 void Exact(const LrnParams& p, const ExactUnit& unit, absl::Span<const ConstView> in, View out) {
   const math::Numerics& n = unit.numerics;
   const Dims& dims = in[0].dims;
@@ -120,10 +135,11 @@ void Exact(const LrnParams& p, const ExactUnit& unit, absl::Span<const ConstView
   };
   math::ForBlocks(dims.elements(), p.kernel_channels * 8, [&](int64_t first, int64_t count) {
     math::LaneSums lanes(n);
+    const auto channel = [&](int64_t j) { return (first + j) / plane % channels; };
     // Of element k of the window of element j.
     const auto square = [&](int64_t j, int64_t k) -> float {
-      const int64_t at = first + j, c = at / plane % channels;
-      const int64_t from = c - (p.kernel_channels - 1) / 2 + k;
+      const int64_t at = first + j, c = channel(j);
+      const int64_t from = FirstOfWindow(p, c) + k;
       if (j >= count || from < 0 || from >= channels) return 0;
       const float value = math::ToFloat(in[0].data[at + (from - c) * plane]);
       return value * value;
@@ -135,6 +151,10 @@ void Exact(const LrnParams& p, const ExactUnit& unit, absl::Span<const ConstView
           }
         });
     for (int64_t j = 0; j < count; ++j) {
+      if (channel(j) >= p.kernel_channels) {
+        out.data[first + j] = in[0].data[first + j];
+        continue;
+      }
       const double x = math::ToDouble(in[0].data[first + j]);
       out.data[first + j] = math::Stored(x * power(p.k + scale * sums[j]), n);
     }
@@ -144,6 +164,11 @@ void Exact(const LrnParams& p, const ExactUnit& unit, absl::Span<const ConstView
 absl::Status WriteMil(const LrnParams& p, const Unit& unit, MilEmitter& e) {
   if (IsSpatial(p))
     return absl::UnimplementedError("MIL's local_response_norm normalizes over channels only");
+  if (p.kernel_channels < unit.dims.c()) {
+    return absl::UnimplementedError(
+        "MIL's local_response_norm normalizes all channels, this unit only the first "
+        "KernelChannel");
+  }
   e.Result(e.Emit("local_response_norm",
                   {{"x", {e.In(0)}},
                    {"size", {e.Int(p.kernel_channels)}},
@@ -165,21 +190,90 @@ const UnitKindOf<LrnParams>& Kind() {
   return kind;
 }
 
-absl::Status Lower(const Match& match, LowerContext& c) {
-  const Node& node = c.anchor(match);
-  ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, c.ShapeOf(node.inputs[0]));
+// x^-power. The powers of the published networks need no general power, which a netplist cannot
+// hold with certainty.
+Operand NegativePower(NetworkBuilder& c, const Operand& x, float power) {
+  if (power == 1.0f) return Activated(c, NeuronType::kInv, x);
+  if (power != 0.5f && power != 0.75f) {
+    return Combined(c, ElementWiseType::kPower, x, ScalarConstant(c, -power));
+  }
+  Operand root = Activated(c, NeuronType::kRsqrt, x);
+  if (power == 0.5f) return root;
+  return Combined(c, ElementWiseType::kMult, root, Activated(c, NeuronType::kSqrt, root));
+}
+
+// The same formula for all channels, in units of other kinds: the input scaled, squared, summed
+// over the windows by a 1x1 convolution whose matrix is a band, and the power of the sum.
+//
+// Squares of values above 256 exceed fp16, and those below 2^-7 are subnormal, so x is scaled first
+// and the matrix has the rest of the factor alpha / n. With a scale of 2^-8 no square overflows.
+// Where small squares must count more, the scale is larger, and what would overflow is clamped.
+Operand Composed(NetworkBuilder& c, const LrnParams& p, const Operand& x) {
+  constexpr double kLeastScale = 1.0 / 256, kMostRest = 4, kMostRoot = 255;
+  const int64_t channels = c.DimsOf(x).c();
+  if (channels > kMostMatrixElements / channels) {
+    return c.NotLowered("local response normalization of more than 4096 channels");
+  }
+  if (p.k != 0 && std::abs(p.k) < fp16::kSmallestNormal) {
+    return c.NotLowered("local response normalization whose bias fp16 cannot hold");
+  }
+  const double factor = static_cast<double>(p.alpha) / static_cast<double>(p.kernel_channels);
+  const double magnitude = std::abs(factor) / (p.k > 0 ? p.k : 1);  // relative to the bias
+  const bool clamps = magnitude > kMostRest * kLeastScale * kLeastScale;
+  const double scale =
+      clamps ? math::RoundToHalf(static_cast<float>(std::sqrt(magnitude))) : kLeastScale;
+  Operand roots = ScaleAndShift(c, x, scale, 0);
+  if (clamps) roots = Activated(c, NeuronType::kClampedReLU, roots, -kMostRoot, kMostRoot);
+  Operand squares = Combined(c, ElementWiseType::kMult, roots, roots);
+
+  Tensor band = Tensor::Zeros(DataType::kFloat, {channels, channels});
+  const auto weight = static_cast<float>(factor / (scale * scale));
+  for (int64_t o = 0; o < channels; ++o) {
+    const int64_t first = FirstOfWindow(p, o);
+    const int64_t end = std::min(channels, first + p.kernel_channels);
+    float* row = band.mutable_data<float>() + o * channels;
+    std::fill(row + std::max<int64_t>(0, first), row + end, weight);
+  }
+  const Tensor bias =
+      Tensor::Of<float>(DataType::kFloat, {channels}, std::vector<float>(channels, p.k));
+  Operand base = PointwiseConv(c, squares, channels, band, /*in_major=*/false, &bias);
+  return Combined(c, ElementWiseType::kMult, x, NegativePower(c, base, p.beta));
+}
+
+absl::StatusOr<LrnParams> ReadParams(const Node& node, LowerContext& c) {
   LrnParams p;
   Attributes a(node);
   ANEMONE_ASSIGN_OR_RETURN(p.alpha, a.Float("alpha", 1e-4f));
-  p.alpha = math::RoundToHalf(p.alpha);  // the unit's key holds an fp16 value
   ANEMONE_ASSIGN_OR_RETURN(p.beta, a.Float("beta", 0.75f));
   ANEMONE_ASSIGN_OR_RETURN(p.k, a.Float("bias", 1));
   ANEMONE_ASSIGN_OR_RETURN(p.kernel_channels, a.Int("size", 1));
   ANEMONE_RETURN_IF_ERROR(a.NoneLeft(c));
   ANEMONE_RETURN_IF_ERROR(Complete(p, {}, {}));
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, c.ShapeOf(node.inputs[0]));
   if (shape.size() < 3) return c.NotLowered("LRN of a tensor without a channel axis");
+  return p;
+}
+
+absl::Status Lower(const Match& match, LowerContext& c) {
+  const Node& node = c.anchor(match);
+  ANEMONE_ASSIGN_OR_RETURN(LrnParams p, ReadParams(node, c));
   Operand x = c.In(node.inputs[0]);
+  if (c.DimsOf(x).c() > p.kernel_channels) {
+    return c.NotLowered("LRN of more channels than its window has, as one unit");
+  }
+  if (p.alpha != 0 && std::abs(p.alpha) < fp16::kSmallestNormal) {
+    return c.NotLowered("LRN whose alpha fp16 cannot hold, as one unit");
+  }
+  p.alpha = math::RoundToHalf(p.alpha);  // the unit's key holds an fp16 value
   Operand y = c.Add(Kind(), p, {x});
+  return c.Out(node.outputs[0], y);
+}
+
+absl::Status LowerComposed(const Match& match, LowerContext& c) {
+  const Node& node = c.anchor(match);
+  ANEMONE_ASSIGN_OR_RETURN(LrnParams p, ReadParams(node, c));
+  Operand x = c.In(node.inputs[0]);
+  Operand y = Composed(c, p, x);
   return c.Out(node.outputs[0], y);
 }
 
@@ -192,13 +286,25 @@ absl::Status Build(MilContext& c) {
   ANEMONE_RETURN_IF_ERROR(Complete(p, {}, {}));
   Operand x = c.In(0);
   if (c.rank(0) < 3) return absl::InvalidArgumentError("local_response_norm: want rank 3 or more");
-  x = c.Add(Kind(), p, {x});
+  // Core ML normalizes all channels. What its conversion makes of that is not published.
+  const bool is_partial = c.DimsOf(x).c() > p.kernel_channels;
+  if (is_partial && c.rewrites()) {
+    c.SetRewritten();
+    x = Composed(c, p, x);
+  } else if (is_partial && c.route() == Route::kNetplist) {
+    return c.NotLowered("local_response_norm of more channels than its size, as one unit");
+  } else {
+    x = c.Add(Kind(), p, {x});
+  }
   return c.Out(x, c.ShapeOf(0));
 }
 
 constexpr MilOperation kOperations[] = {{"local_response_norm", Build}};
 
-constexpr Lowering kLowerings[] = {{.op = "LRN", .lower = Lower}};
+constexpr Lowering kLowerings[] = {
+    {.op = "LRN", .lower = Lower},
+    {.op = "LRN", .rewritten = true, .lower = LowerComposed},
+};
 
 }  // namespace
 

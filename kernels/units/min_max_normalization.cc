@@ -24,16 +24,16 @@ Verdict Validate(const MinMaxParams& p, Bottoms, const Target& target, Route rou
   if (!judge.Has(Cap::kMinmaxNorm) || !judge.Reaches(rule::kMinMaxNormArch)) {
     return judge.Reject(rule::kMinMaxNormArch);
   }
-  Verdict accepted = judge.Accept();
   for (Axis axis : p.axes) {
     if (axis == Axis::kN) return judge.Reject(rule::kMinMaxNormBatch);
     if (axis == Axis::kD) return judge.Reject(rule::kMinMaxNormAxis);
     if (axis != Axis::kC) continue;
     // The refusal is published for A13 only.
     if (!judge.Reaches(rule::kMinMaxNormAxis)) return judge.Reject(rule::kMinMaxNormAxis);
-    accepted.status = Status::kUnknown;
+    judge.Doubt(rule::kMinMaxNormChannel);
   }
-  return accepted;
+  if (!judge.Reaches(rule::kMinMaxNormA13)) judge.Doubt(rule::kMinMaxNormA13);
+  return judge.Accept();
 }
 
 // One axis is a string, as in the netplists that were seen to run. The compiler writes an array.

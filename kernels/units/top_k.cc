@@ -1,6 +1,7 @@
 // TopK: the K largest or smallest elements along one axis, by the order of one lane. Direct
-// authoring needs A13, conversion A14. K of 3 or 4 is always refused (conflicts.md C-topk-m1).
-// Facts: validators.json TopK; hidden_layers.json TopK; numerics.json st-index.
+// authoring needs A13, conversion A14. K of 3 or 4 is always refused. Whether A13 runs the other K
+// is in doubt (conflicts.md C-topk-m1). Facts: validators.json TopK; hidden_layers.json TopK;
+// numerics.json st-index.
 #include <string>
 #include <utility>
 #include <vector>
@@ -56,6 +57,7 @@ Verdict Codegen(const TopKParams& p, Bottoms, const Target& target, Route route)
     return judge.Reject(rule::kTopKConversion);
   }
   if (rule::kTopK3Or4.Lists(p.k)) return judge.Reject(rule::kTopK3Or4);
+  if (!judge.Reaches(rule::kTopKA13)) judge.Doubt(rule::kTopKA13);
   return judge.Accept();
 }
 
@@ -158,13 +160,6 @@ absl::Status OutBoth(LowerContext& c, const Node& node, const Request& request, 
 absl::Status Lower(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
   ANEMONE_ASSIGN_OR_RETURN(Request request, ReadRequest(c, node));
-  // C-topk-m1 says that a planner should refuse it on A13. The verdict of the unit follows one
-  // source.
-  Judge judge(c.target(), c.route());
-  if (c.route() == Route::kNetplist && judge.Reaches(rule::kUnitFamily) &&
-      !judge.Reaches(rule::kTopKConversion)) {
-    return c.NotLowered("TopK on A13 (M1), for which the sources disagree whether it is supported");
-  }
   return OutBoth(c, node, request, [&](bool indices) {
     return c.Add(Kind(),
                  TopKParams{request.largest ? TopKType::kMax : TopKType::kMin,

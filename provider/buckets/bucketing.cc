@@ -92,10 +92,16 @@ absl::StatusOr<Bucketing> Bucketing::Make(
   ANEMONE_RETURN_IF_ERROR(made.CheckSizes());
   ANEMONE_ASSIGN_OR_RETURN(made.free_, made.ProvableAt({}));
   ANEMONE_RETURN_IF_ERROR(made.CheckSymbols());
-  // Dimensions without buckets must be bound. Importing at the smallest bucket checks it.
-  const BucketSizes smallest = made.All().front();
-  ANEMONE_ASSIGN_OR_RETURN(made.provable_[smallest], made.ProvableAt(smallest));
-  ANEMONE_RETURN_IF_ERROR(RequireBound(made.provable_[smallest]));
+  // Dimensions without buckets must be bound. Importing at a bucket checks it. A bucket that the
+  // model cannot have is no error here, since inputs of other sizes run at their exact size.
+  for (const BucketSizes& bucket : made.All()) {
+    absl::StatusOr<Model> model = made.ProvableAt(bucket);
+    if (absl::IsInvalidArgument(model.status())) continue;
+    ANEMONE_RETURN_IF_ERROR(model.status());
+    ANEMONE_RETURN_IF_ERROR(RequireBound(*model));
+    made.provable_[bucket] = *std::move(model);
+    break;
+  }
   return made;
 }
 
@@ -121,6 +127,40 @@ absl::StatusOr<InputShapes> Bucketing::ShapesOf(const NamedValues& inputs) const
   return shapes;
 }
 
+// The buckets and the sizes next to `sizes` that the model can have: "seq=4, seq=8".
+std::string Bucketing::SizesThatFit(const BucketSizes& sizes) const {
+  constexpr int64_t kFarthest = 8;
+  constexpr size_t kMostShown = 4;
+  std::vector<std::string> fitting;
+  const auto try_sizes = [&](const BucketSizes& tried) {
+    if (fitting.size() < kMostShown && ProvableAt(tried).ok()) fitting.push_back(BucketText(tried));
+  };
+  for (const BucketSizes& bucket : All()) {
+    if (bucket != sizes) try_sizes(bucket);
+  }
+  for (int64_t step = 1; step <= kFarthest && fitting.empty(); ++step) {
+    for (const auto& [symbol, size] : sizes) {
+      for (const int64_t next : {size - step, size + step}) {
+        BucketSizes tried = sizes;
+        tried[symbol] = next;
+        if (next >= 1) try_sizes(tried);
+      }
+    }
+  }
+  return absl::StrJoin(fitting, ", ");
+}
+
+absl::Status Bucketing::NoSuchSize(const BucketSizes& sizes, const absl::Status& status) const {
+  if (!absl::IsInvalidArgument(status)) return status;
+  const std::vector<BucketSizes> all = All();
+  const bool is_bucket = std::find(all.begin(), all.end(), sizes) != all.end();
+  const std::string fitting = SizesThatFit(sizes);
+  return absl::InvalidArgumentError(absl::StrCat(
+      is_bucket ? "bucket " : "inputs of ", BucketText(sizes),
+      ": the model cannot have this size (", std::string(status.message()), "); ",
+      fitting.empty() ? "give other sizes" : absl::StrCat("sizes that fit: ", fitting)));
+}
+
 ImportOptions Bucketing::OptionsAt(const BucketSizes& sizes, const InputShapes& shapes) const {
   ImportOptions options = options_;
   options.dims.insert(sizes.begin(), sizes.end());
@@ -129,7 +169,9 @@ ImportOptions Bucketing::OptionsAt(const BucketSizes& sizes, const InputShapes& 
 }
 
 absl::StatusOr<Model> Bucketing::ModelAt(const BucketSizes& sizes) const {
-  return import_(OptionsAt(sizes));
+  absl::StatusOr<Model> model = import_(OptionsAt(sizes));
+  if (!model.ok()) return NoSuchSize(sizes, model.status());
+  return model;
 }
 
 absl::StatusOr<Model> Bucketing::ProvableAt(const BucketSizes& sizes) const {
@@ -236,11 +278,17 @@ absl::StatusOr<PaddingVerdict> Bucketing::Prove(const BucketSizes& bucket,
                                                 const BucketSizes& sizes) {
   auto at_bucket = provable_.find(bucket);
   if (at_bucket == provable_.end()) {
-    ANEMONE_ASSIGN_OR_RETURN(Model model, ProvableAt(bucket));
-    at_bucket = provable_.emplace(bucket, std::move(model)).first;
+    absl::StatusOr<Model> model = ProvableAt(bucket);
+    if (absl::IsInvalidArgument(model.status())) {
+      return PaddingVerdict{.proof = {},
+                            .refusal = std::string(NoSuchSize(bucket, model.status()).message())};
+    }
+    ANEMONE_RETURN_IF_ERROR(model.status());
+    at_bucket = provable_.emplace(bucket, *std::move(model)).first;
   }
-  ANEMONE_ASSIGN_OR_RETURN(const Model exact, ProvableAt(sizes));
-  return ProvePadding(at_bucket->second, exact);
+  const absl::StatusOr<Model> exact = ProvableAt(sizes);
+  if (!exact.ok()) return NoSuchSize(sizes, exact.status());
+  return ProvePadding(at_bucket->second, *exact);
 }
 
 }  // namespace anemone

@@ -37,9 +37,9 @@ class Bucketing {
  public:
   using Import = std::function<absl::StatusOr<Model>(const ImportOptions&)>;
 
-  // `options` binds the dimensions without buckets. Errors: kInvalidArgument (a size below 1, no
-  // sizes or too many, a symbol that `options` binds too or that no input has, an input with a
-  // dimension that has no bucket and is not bound).
+  // `options` binds the dimensions without buckets. A bucket may be a size that the model cannot
+  // have. Errors: kInvalidArgument (a size below 1, no sizes or too many, a symbol that `options`
+  // binds too or that no input has, an input with a dimension that has no bucket and is not bound).
   static absl::StatusOr<Bucketing> Make(const std::map<std::string, std::vector<int64_t>>& buckets,
                                         ImportOptions options, Import import);
 
@@ -69,11 +69,13 @@ class Bucketing {
 
   // The options that bind the model to these sizes.
   ImportOptions OptionsAt(const BucketSizes& sizes, const InputShapes& shapes = {}) const;
-  // The model bound to these sizes. Not thread-safe.
+  // The model bound to these sizes. kInvalidArgument if the model cannot have them; the message
+  // names them, and sizes that fit. Not thread-safe.
   absl::StatusOr<Model> ModelAt(const BucketSizes& sizes) const;
 
-  // Proves that inputs of `sizes` can be padded to `bucket`, or says why not. Not thread-safe.
-  // Errors: those of importing the model at one of these sizes.
+  // Proves that inputs of `sizes` can be padded to `bucket`, or says why not, for example because
+  // the model cannot have the size of the bucket. Not thread-safe. Errors: those of importing the
+  // model at `sizes`, as those of ModelAt().
   absl::StatusOr<PaddingVerdict> Prove(const BucketSizes& bucket, const BucketSizes& sizes);
 
  private:
@@ -81,6 +83,9 @@ class Bucketing {
   absl::Status CheckSymbols() const;
   absl::Status TakeSizes(const Value& input, const Tensor& tensor, BucketSizes& sizes) const;
   absl::StatusOr<Model> ProvableAt(const BucketSizes& sizes) const;  // prepared for ProvePadding()
+  std::string SizesThatFit(const BucketSizes& sizes) const;
+  // The error of importing the model at these sizes, with their names and sizes that fit.
+  absl::Status NoSuchSize(const BucketSizes& sizes, const absl::Status& status) const;
 
   std::map<std::string, std::vector<int64_t>> buckets_;  // ascending
   ImportOptions options_;

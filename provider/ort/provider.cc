@@ -261,7 +261,7 @@ absl::StatusOr<std::unique_ptr<FusedProgram>> Provider::Compile(const OrtGraph* 
   const Route route = package.route;
   ANEMONE_ASSIGN_OR_RETURN(const FusedNetwork fused, FusedNetworkOf(std::move(package)));
   if (memory_.is_limited()) {
-    const MemoryNeed need = NeedOf(fused.segment.network, {.numerics = options_.numerics});
+    const MemoryNeed need = NeedOf(fused.segment.network, route, {.numerics = options_.numerics});
     ANEMONE_ASSIGN_OR_RETURN(taken_.emplace_back(), memory_.Take(names.name, need));
   }
   absl::StatusOr<std::unique_ptr<FusedProgram>> program;

@@ -20,6 +20,7 @@ FLAGS: dict[str, tuple[str, str, str]] = {
     "policy": ("policy", "str", "maximal cpu refuse:"),
     "device": ("device", "str", "auto software"),
     "numerics": ("numerics", "str", "fast exact"),
+    "clamp-activations": ("clamp_activations", "bool", ""),
     "device-limits": ("device_limits", "bool", ""),
     "heed-limits": ("heed_limits", "bool", ""),
     "no-cache": ("cache", "bool", ""),
@@ -46,6 +47,11 @@ class CheckKeywords(TypedDict, total=False):
     # What to keep off the engine: maximal, cpu, or refuse:UNIT[,UNIT...]. `maximal` keeps nothing
     # off the engine, `cpu` everything, `refuse:Pooling` that unit. Default: maximal.
     policy: str
+    # Limit values to the range of fp16 before softmax and layer normalization. A value that became
+    # infinite is then 65504, so that it does not spread; other values do not change. Each such
+    # unit gets one more unit before it, and attention becomes products and a softmax instead of
+    # one unit. Default: false.
+    clamp_activations: bool
 
 
 class SessionKeywords(TypedDict, total=False):
@@ -76,6 +82,11 @@ class SessionKeywords(TypedDict, total=False):
     # exact,RULE=OPTION[,...] sets rules that the sources leave open, as in exact,mac-tile=none; an
     # unknown RULE or OPTION lists the valid ones. Default: fast.
     numerics: str
+    # Limit values to the range of fp16 before softmax and layer normalization. A value that became
+    # infinite is then 65504, so that it does not spread; other values do not change. Each such
+    # unit gets one more unit before it, and attention becomes products and a softmax instead of
+    # one unit. Default: false.
+    clamp_activations: bool
     # Let the software device fail where the silicon would at run time. About 119 compiles in a
     # process, a pause after a failed compile, surfaces of one size and of at least 48 KiB (else
     # evaluation fails with status 0x1d), and on the mil route ports in alphabetical order. The

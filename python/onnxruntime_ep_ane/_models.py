@@ -68,10 +68,11 @@ _EXAMPLES = {
 }
 
 
-def _text(value: object) -> str:
-    """A setting's value as the command writes it: sizes are separated by commas."""
+def _text(value: object, none: str = "") -> str:
+    """A setting's value as the command writes it: sizes are separated by commas. `none` stands for
+    no sizes."""
     if isinstance(value, Sequence) and not isinstance(value, str):
-        return ",".join(map(str, value)) or "scalar"
+        return ",".join(map(str, value)) or none
     return str(value)
 
 
@@ -90,7 +91,11 @@ def settings_of(
             )
         if isinstance(value, Mapping):
             for key, item in value.items():
-                settings.set(function, name, f"{key}={_text(item)}")
+                if name == "buckets" and isinstance(item, Sequence) and not item:
+                    raise ValueError(
+                        f"buckets: '{key}' has no sizes; give at least one, as {_EXAMPLES[name]}"
+                    )
+                settings.set(function, name, f"{key}={_text(item, none='scalar')}")
         elif value is not None:
             settings.set(function, name, _text(value))
     return settings

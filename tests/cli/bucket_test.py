@@ -188,6 +188,9 @@ class Buckets(CliTest):
         ):
             with self.subTest(words=words):
                 self.expect_error(anemone("run", "-q", path, *words), *pieces, code=code)
+        self.expect_error(anemone("check", path, "--bucket", "seq=4,8,200", *bind),
+                          "bucket seq=200: the model cannot have this size",
+                          "sizes that fit: seq=4, seq=8", code=1)
 
 
 unittest.main()

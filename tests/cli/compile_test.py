@@ -281,6 +281,13 @@ class Compile(CliTest):
         self.assertEqual(1, len(warnings), done.stderr)
         self.assertIn("initializer 'w' has 1 NaN and 1 infinite elements", warnings[0])
         self.assertIn("not compressed: it has NaN or infinite elements", done.stdout)
+        done = anemone("convert", path, "-o", self.folder / "net.ane")
+        self.assertIn("initializer 'w' has 1 NaN and 1 infinite elements", done.stderr)
+        done = anemone("run", path, "-v")
+        self.assertEqual(0, done.returncode, done.stderr)
+        told = " ".join((done.stdout + done.stderr).split())
+        self.assertIn("initializer 'w' has 1 NaN and 1 infinite elements", told)
+        self.assertIn("weights-not-finite", told)
 
     def test_devices_are_written_and_stay(self):
         before = os.stat("/dev/null")

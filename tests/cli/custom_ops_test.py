@@ -90,7 +90,8 @@ def within(centroids, points, radius):
 def lrn(x, alpha, beta, k, size):
     sums = np.stack([(x[:, max(0, c - (size - 1) // 2):c + size // 2 + 1] ** 2).sum(1)
                      for c in range(x.shape[1])], 1)
-    return x * (k + alpha / size * sums) ** -beta
+    normalized = x * (k + alpha / size * sums) ** -beta
+    return np.concatenate([normalized[:, :size], x[:, size:]], 1)  # only the first `size` channels
 
 
 def unfolded(x, kh, kw):

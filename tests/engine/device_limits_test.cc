@@ -177,5 +177,27 @@ TEST(DeviceLimits, PortsOfTheMilRouteBindInAlphabeticalOrder) {
   EXPECT_THAT(ports, ElementsAre("x", "a"));
 }
 
+// Orion's constraint 20: a surface larger than its tensor is read from byte 0 without gaps.
+TEST(DeviceLimits, LargerSurfacesOfTheMilRouteArePacked) {
+  CompileHistory history;
+  auto limited = MakeLimitedDevice(MakeSoftwareDevice(), history);
+  const Dims scalars = MakeDims(1, 768, 1, 1);
+  auto program = Compile(*limited, Route::kMil, scalars, scalars);
+  ASSERT_TRUE(program.ok()) << program.status();
+  const std::vector<int64_t> bytes = {49152, 49152};
+  std::vector<std::vector<Half>> memory(3, std::vector<Half>(bytes[0] / sizeof(Half)));
+  for (int i = 0; i < 768; ++i) memory[1][i] = math::ToHalf(static_cast<float>(i));  // ports: a, x
+  std::vector<const std::byte*> inputs;
+  for (int i : {0, 1}) inputs.push_back(reinterpret_cast<const std::byte*>(memory[i].data()));
+  std::vector<std::byte*> outputs = {reinterpret_cast<std::byte*>(memory[2].data())};
+  const Request request{.inputs = inputs,
+                        .outputs = outputs,
+                        .input_bytes = bytes,
+                        .output_bytes = absl::MakeConstSpan(bytes).subspan(0, 1)};
+  ASSERT_TRUE(limited->Run(**program, request).ok());
+  for (int i = 0; i < 768; ++i) ASSERT_EQ(math::ToDouble(memory[2][i]), i);
+  EXPECT_EQ(math::ToDouble(memory[2][768]), 0);  // nothing is written beyond
+}
+
 }  // namespace
 }  // namespace anemone

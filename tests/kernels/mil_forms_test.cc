@@ -205,7 +205,7 @@ constexpr Text kForms[] = {
     {"L2Normalization", "of_channels",
      "(float[2,4,5,6] x) => (float[2,4,5,6] y) { y = LpNormalization<axis = 1, p = 2>(x) }"},
     {"LocalResponseNormalization", "of_channels",
-     "(float[2,8,5,6] x) => (float[2,8,5,6] y) { y = LRN<size = 5, alpha = 0.3, bias = 2.0>(x) }"},
+     "(float[2,8,5,6] x) => (float[2,8,5,6] y) { y = LRN<size = 8, alpha = 0.3, bias = 2.0>(x) }"},
     {"Padding", "by_a_number",
      "(float[1,4,5,6] x) => (float[1,4,8,7] y) <int64[8] p = {0,0,1,0,0,0,2,1}, float v = {0.5}> "
      "{ y = Pad(x, p, v) }"},

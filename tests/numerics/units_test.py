@@ -22,10 +22,16 @@ def grid(values, *shape):
 
 
 def local_response(x, size, alpha, beta, k):
+    """Only the first `size` of the five channels are normalized."""
     x = grid(x, 5, 6)
     window = [range(max(0, c - (size - 1) // 2), min(5, c + size // 2 + 1)) for c in range(5)]
     return [x[c][i] / (k + alpha / size * sum(x[j][i] ** 2 for j in window[c])) ** beta
-            for c in range(5) for i in range(6)]
+            if c < size else x[c][i] for c in range(5) for i in range(6)]
+
+
+def local_response_call(size):
+    keys = {"KernelChannel": size, "Alpha": bits_of(ALPHA), "Beta": 0.75, "K": 1.0}
+    return Call("LocalResponseNormalization", **keys).add("x", [1, 5, 2, 3], X)
 
 
 def correlation(x, template):
@@ -99,11 +105,11 @@ SCALE, BIAS = f16(1 / 255), f16(1 / 3)
 
 # name, target, options, calls, expected values, tolerance relative to the largest value
 CASES = [
-    ("local response", "H13", {},
-     [Call("local_response_norm", size=3, alpha=ALPHA, beta=0.75, k=1.0).add("x", [1, 5, 2, 3], X)],
+    ("local response", "H13", {}, [local_response_call(3)],
      local_response(X, 3, ALPHA, 0.75, 1.0), 1e-3),
-    ("local response by tables", "H13", {"nrm-lrn": "pow-table"},
-     [Call("local_response_norm", size=3, alpha=ALPHA, beta=0.75, k=1.0).add("x", [1, 5, 2, 3], X)],
+    ("local response of all channels", "H13", {}, [local_response_call(6)],
+     local_response(X, 6, ALPHA, 0.75, 1.0), 1e-3),
+    ("local response by tables", "H13", {"nrm-lrn": "pow-table"}, [local_response_call(3)],
      local_response(X, 3, ALPHA, 0.75, 1.0), 2e-3),
     ("min-max", "H13", {}, [Call("MinMaxNormalization", Dimension="Width", Epsilon=0)
                             .add("x", row(SIX), SIX)], SPAN, 2e-3),

@@ -17,6 +17,7 @@
 namespace anemone {
 namespace {
 
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -179,6 +180,40 @@ TEST(Buckets, WhatIsWrongIsNamed) {
   ASSERT_TRUE(bound.ok()) << bound.status();
   EXPECT_THAT(bound->UseOf({}).status(),
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("without any")));
+}
+
+// Two rows become one, so only even numbers of rows are possible.
+constexpr char kPairs[] =
+    "(float[n,8] x) => (float[m,16] y) <int64[2] s = {-1, 16}> { r = Relu(x) y = Reshape(r, s) }";
+
+TEST(Buckets, ABucketThatTheModelCannotHaveIsNamed) {
+  auto session = Session::LoadBytes(BytesOfText(kPairs), {.buckets = {{"n", {5, 8}}}});
+  ASSERT_TRUE(session.ok()) << session.status();
+  // The exact size runs.
+  for (const int64_t rows : {2, 4}) {
+    const std::map<std::string, Tensor> inputs = {{"x", Ramp({rows, 8})}};
+    auto use = session->UseOf(inputs);
+    ASSERT_TRUE(use.ok()) << use.status();
+    EXPECT_FALSE(use->padded);
+    EXPECT_THAT(use->refusal, HasSubstr("bucket n=5: the model cannot have this size"));
+    EXPECT_THAT(use->refusal, HasSubstr("sizes that fit: n=8"));
+    auto y = session->Run(inputs);
+    ASSERT_TRUE(y.ok()) << y.status();
+    EXPECT_EQ(y->at("y").dims(), (std::vector<int64_t>{rows / 2, 16}));
+  }
+  EXPECT_THAT(session->Run({{"x", Ramp({5, 8})}}).status(),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("bucket n=5: the model cannot have this size"),
+                             HasSubstr("sizes that fit: n=8"))));
+  EXPECT_THAT(session->Run({{"x", Ramp({7, 8})}}).status(),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("inputs of n=7: the model cannot have this size"),
+                             HasSubstr("sizes that fit: n=8"))));
+  auto alone = Session::LoadBytes(BytesOfText(kPairs), {.buckets = {{"n", {5}}}});
+  ASSERT_TRUE(alone.ok()) << alone.status();
+  EXPECT_TRUE(alone->Run({{"x", Ramp({4, 8})}}).ok());
+  EXPECT_THAT(alone->Run({{"x", Ramp({3, 8})}}).status(),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("sizes that fit: n=2, n=4")));
 }
 
 TEST(PaddingCopy, PadsAndCropsEachAxis) {

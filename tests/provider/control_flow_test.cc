@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "anemone/check.h"
 #include "anemone/session.h"
 #include "engine/formats/json.h"
@@ -263,6 +264,88 @@ INSTANTIATE_TEST_SUITE_P(
                     {"/body:Loop_0/#1", "/body:Loop_0/#3"},
                     {"/body:Loop_0/#2"}}),
     [](const auto& info) { return info.param.name; });
+
+// After no iteration, a scan output has the shape of the body's output, wherever the loop runs. The
+// names of cases say how the shape is known.
+struct EmptyCase {
+  const char* name;
+  const char* model;  // of x, float[1,3], and the trip count n
+};
+
+void PrintTo(const EmptyCase& c, std::ostream* out) { *out << c.name; }
+
+class NoIterationTest : public testing::TestWithParam<EmptyCase> {};
+
+TEST_P(NoIterationTest, ScanOutputsHaveTheShapeOfTheBody) {
+  const bool is_float = absl::StrContains(GetParam().model, "(float[1,3] x");
+  for (int64_t trips : {0, 2}) {
+    Tensors inputs = {{"n", Number(trips)}};
+    inputs["x"] = is_float ? Tensor::Of<float>(DataType::kFloat, {1, 3}, {{1, -2, 3}})
+                           : Tensor::Int64s({1, 3}, {1, -2, 3});
+    auto session = Session::LoadBytes(BytesOfText(GetParam().model));
+    ASSERT_TRUE(session.ok()) << session.status();
+    for (const PortInfo& port : session->inputs()) {
+      if (port.name == "pads") inputs["pads"] = Tensor::Int64s({4}, {0, 0, 0, 0});
+      if (port.name == "to") inputs["to"] = Tensor::Int64s({2}, {1, 3});
+    }
+    auto want = RunOnOnnxRuntime(BytesOfText(GetParam().model), inputs);
+    ASSERT_TRUE(want.ok()) << want.status();
+    EXPECT_EQ(want->at("s").dims(), (std::vector<int64_t>{trips, 1, 3}));
+    auto got = session->Run(inputs);
+    ASSERT_TRUE(got.ok()) << got.status();
+    for (const auto& [name, tensor] : *want) ExpectNear(got->at(name), tensor, name);
+  }
+}
+
+constexpr EmptyCase kEmptyCases[] = {
+    {"declared",
+     "(float[1,3] x, int64 n) => (float[1,3] y, float[k,1,3] s) <bool c = {1}> {"
+     "  y, s = Loop<body = b (int64 i, bool ci, float[1,3] v)"
+     "    => (bool co, float[1,3] w, float[1,3] e)"
+     "    { co = Identity(ci) w = Relu(v) e = Sigmoid(w) }>(n, c, x) }"},
+    {"captured",
+     "(float[1,3] x, int64 n) => (float[1,3] y, float[k,a,3] s) <bool c = {1}> {"
+     "  y, s = Loop<body = b (int64 i, bool ci, float[1,3] v)"
+     "    => (bool co, float[1,3] w, float[a,3] e)"
+     "    { co = Identity(ci) w = Relu(v) e = Sigmoid(x) }>(n, c, x) }"},
+    {"carried_value_that_grows",
+     "(float[1,3] x, int64 n) => (float[g,3] y, float[k,1,3] s) <bool c = {1}> {"
+     "  y, s = Loop<body = b (int64 i, bool ci, float[h,3] v)"
+     "    => (bool co, float[h2,3] w, float[1,3] e)"
+     "    { co = Identity(ci) w = Concat<axis = 0>(v, v) z = ReduceMax(w) e = Add(x, z) }>"
+     "  (n, c, x) }"},
+    {"first_value_of_unknown_shape",
+     "(float[1,3] x, int64 n, int64[4] pads) => (float[g,3] y, float[k,a,3] s) <bool c = {1}> {"
+     "  padded = Pad(x, pads)"
+     "  y, s = Loop<body = b (int64 i, bool ci, float[h,3] v)"
+     "    => (bool co, float[h,3] w, float[1,3] e)"
+     "    { co = Identity(ci) w = Relu(v) e = Sigmoid(v) }>(n, c, padded) }"},
+    {"shape_computed_at_run_time",
+     "(float[1,3] x, int64 n, int64[2] to) => (float[1,3] y, float[k,a,3] s) <bool c = {1}> {"
+     "  y, s = Loop<body = b (int64 i, bool ci, float[1,3] v)"
+     "    => (bool co, float[1,3] w, float[1,3] e)"
+     "    { co = Identity(ci) w = Relu(v) e = Expand(v, to) }>(n, c, x) }"},
+    {"an_if_in_the_body",
+     "(float[1,3] x, int64 n) => (float[1,3] y, float[k,a,3] s) <bool c = {1}> {"
+     "  y, s = Loop<body = b (int64 i, bool ci, float[1,3] v)"
+     "    => (bool co, float[1,3] w, float[a,3] e) {"
+     "    co = Identity(ci) w = Relu(v)"
+     "    e = If<then_branch = t () => (float[d,3] r) { r = Sigmoid(v) },"
+     "           else_branch = u () => (float[f,3] r) { r = Tanh(v) }>(ci) }>(n, c, x) }"},
+    {"integers",
+     "(int64[1,3] x, int64 n) => (int64[1,3] y, int64[k,a,3] s) <bool c = {1}> {"
+     "  y, s = Loop<body = b (int64 i, bool ci, int64[1,3] v)"
+     "    => (bool co, int64[1,3] w, int64[1,3] e)"
+     "    { co = Identity(ci) w = Add(v, v) e = Mul(v, v) }>(n, c, x) }"},
+    {"integers_that_do_not_change",
+     "(int64[1,3] x, int64 n) => (int64[1,3] y, int64[k,a,3] s) <bool c = {1}> {"
+     "  y, s = Loop<body = b (int64 i, bool ci, int64[d,3] v)"
+     "    => (bool co, int64[f,3] w, int64[g,3] e)"
+     "    { co = Identity(ci) w = Add(v, v) e = Mul(x, x) }>(n, c, x) }"},
+};
+
+INSTANTIATE_TEST_SUITE_P(Models, NoIterationTest, testing::ValuesIn(kEmptyCases),
+                         [](const auto& info) { return std::string(info.param.name); });
 
 TEST(ControlFlow, RunsFromManyThreads) {
   auto session = Session::LoadBytes(BytesOfText(kLoop), {.threads = 2});

@@ -20,6 +20,7 @@ COLUMNS = {"H13": ["h13"], "H14": ["h14"], "H15": ["h15"], "H16_H17": ["h16", "h
 # Cells that do not agree, with the reason: (operation, column).
 _STATE = "three chapters and a probe say that the M1 refuses it (conflicts.md C-native-state)"
 _HOST = "its bridge is a generator on the host: a CPU segment, not an engine segment"
+_AUTHORED = "its bridge is a netplist of its own, which a program of the conversion route cannot hold"
 DIFFERENT = {
     ("upsample_nearest_neighbor", "H13"):
         "the compiler has a software route, which a probe saw accepted (conflicts.md C-resize-m1)",
@@ -27,6 +28,8 @@ DIFFERENT = {
     ("write_state", "H13"): _STATE,
     ("random_uniform", "H13"): _HOST,
     ("random_uniform", "H14"): _HOST,
+    **{(op, column): _AUTHORED for op in ("reduce_argmin", "global_argmax", "global_argmin")
+       for column in ("H13", "H14")},
 }
 
 

@@ -19,6 +19,7 @@
 #include "base/wrapped_text.h"
 #include "engine/formats/json.h"
 #include "engine/target.h"
+#include "importer/not_finite.h"
 #include "importer/opset/opsets.h"
 #include "importer/read/model_files.h"
 #include "importer/write/share_constants.h"

@@ -149,10 +149,8 @@ Json ResultJson(const Case& c, const Target& target, Route route, const Operatio
   std::set<std::string> said;  // several units of one operation may have the same warning
   for (const Warning& w : WarningsOf(answer.network, target, route)) {
     if (!said.insert(w.message).second) continue;
-    json["warnings"].push_back({{"rule", w.rule->id},
-                                {"message", w.message},
-                                {"remedy", w.rule->remedy},
-                                {"source", w.rule->source}});
+    json["warnings"].push_back(
+        {{"rule", w.id()}, {"message", w.message}, {"remedy", w.remedy()}, {"source", w.source()}});
   }
   return json;
 }

@@ -2,11 +2,13 @@
 #include <cstdio>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/printable.h"
 #include "engine/target_names.h"
+#include "importer/not_finite.h"
 #include "partitioner/plan_text.h"
 #include "provider/convert/convert.h"
 #include "tools/command/commands.h"
@@ -90,13 +92,17 @@ int ConvertCommand(const Options& options) {
   progress.Step(absl::StrCat("converting ", model));
   bool below = false;
   ConvertOptions converting{options.settings, options.to, netplist};
-  if (options.require_engine_share) {
-    converting.accept = [&](const Model& imported, const Plan& plan) {
-      absl::Status status = CheckShare(imported, plan, *options.require_engine_share);
-      below = !status.ok();
-      return status;
-    };
-  }
+  converting.accept = [&](const Model& imported, const Plan& plan) -> absl::Status {
+    const std::vector<NotFinite> found = FindNotFinite(imported.graph);
+    if (!found.empty() && !options.quiet) {
+      Note(absl::StrCat("warning: ", model, ": ", NotFiniteText(found),
+                        "; results may not be finite"));
+    }
+    if (!options.require_engine_share) return absl::OkStatus();
+    absl::Status status = CheckShare(imported, plan, *options.require_engine_share);
+    below = !status.ok();
+    return status;
+  };
   absl::StatusOr<Json> manifest = Convert(model, options.output, converting);
   if (!manifest.ok()) {
     const int code = Fail(manifest.status());

@@ -1,5 +1,4 @@
-// tools/command/model_weights.h: the constants of a model that `anemone compile` compresses or
-// checks.
+// tools/command/model_weights.h: the constants of a model that `anemone compile` compresses.
 #ifndef ANEMONE_TOOLS_COMMAND_MODEL_WEIGHTS_H_
 #define ANEMONE_TOOLS_COMMAND_MODEL_WEIGHTS_H_
 
@@ -24,19 +23,6 @@ struct Weight {
 
 // Each weight once, with `why` set if its type or size rules out every form.
 std::vector<Weight> FindWeights(const Graph& graph);
-
-// A constant with elements that are not finite.
-struct NotFinite {
-  std::string name;
-  int64_t nans = 0, infinities = 0;
-};
-
-// The constants of the main graph with NaN, and the weights and biases with infinities. (A mask of
-// an attention may be infinite.)
-std::vector<NotFinite> FindNotFinite(const Graph& graph);
-
-// "'w' has 2 NaN and 1 infinite element; 3 more initializers have some".
-std::string NotFiniteText(const std::vector<NotFinite>& found);
 
 }  // namespace anemone
 

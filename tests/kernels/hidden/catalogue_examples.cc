@@ -180,8 +180,9 @@ Example LrnExample() {
          j <= std::min(x.dims.c() - 1, c + kWindow / 2); ++j) {
       squares += std::pow(x.values[PlaceOf(x.dims, n, j, h, w)], 2);
     }
-    want.push_back(x.values[PlaceOf(x.dims, n, c, h, w)] *
-                   std::pow(2 + 0.5 / kWindow * squares, -0.75));
+    // Only the first kWindow of the seven channels are normalized.
+    const double factor = c < kWindow ? std::pow(2 + 0.5 / kWindow * squares, -0.75) : 1;
+    want.push_back(x.values[PlaceOf(x.dims, n, c, h, w)] * factor);
   });
   const Json keys = {
       {"KernelChannel", kWindow}, {"Alpha", ToHalf(0.5).bits}, {"Beta", 0.75}, {"K", 2.0}};

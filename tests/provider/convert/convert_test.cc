@@ -193,7 +193,7 @@ const Text kModels[] = {
      {"ElementWise"}},
     {"normalized_over_channels",
      "(float[1,8,5,6] x) => (float[1,8,5,6] y) "
-     "{ y = LRN<size = 5, alpha = 0.3, bias = 2.0>(x) }"},
+     "{ y = LRN<size = 8, alpha = 0.3, bias = 2.0>(x) }"},
     {"bytes",
      "(uint8[1,4,5,6] x) => (float[1,4,5,6] y) <float s = {0.0625}> "
      "{ f = Cast<to = 1>(x) r = Relu(f) y = Mul(r, s) }",

@@ -1,0 +1,17 @@
+// provider/weight_check.h: warns of weights that are NaN or infinite (importer/not_finite.h), when a
+// model is loaded to run.
+#ifndef ANEMONE_PROVIDER_WEIGHT_CHECK_H_
+#define ANEMONE_PROVIDER_WEIGHT_CHECK_H_
+
+#include "importer/graph.h"
+#include "partitioner/plan.h"
+
+namespace anemone {
+
+// Adds a warning that names the first such initializer, if there is one. Reads all constants once,
+// on the threads of the caller's oneTBB arena.
+void WarnOfWeights(const Model& model, Plan& plan);
+
+}  // namespace anemone
+
+#endif  // ANEMONE_PROVIDER_WEIGHT_CHECK_H_
