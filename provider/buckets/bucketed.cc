@@ -80,8 +80,12 @@ bool Bucketed::DropOldest() {
 absl::StatusOr<Session> Bucketed::Make(const Sizes& sizes) {
   for (;;) {
     auto made = load_(buckets_.OptionsAt(sizes.buckets, sizes.shapes));
-    if (!options_.memory_is_limited || !absl::IsResourceExhausted(made.status())) return made;
-    if (!DropOldest()) return made;
+    if (made.ok()) return made;
+    const bool may_retry = options_.memory_is_limited && absl::IsResourceExhausted(made.status());
+    if (!may_retry || !DropOldest()) {
+      if (sizes.buckets.empty()) return made;
+      return buckets_.NoSuchSize(sizes.buckets, made.status());
+    }
   }
 }
 

@@ -72,6 +72,8 @@ class Bucketing {
   // The model bound to these sizes. kInvalidArgument if the model cannot have them; the message
   // names them, and sizes that fit. Not thread-safe.
   absl::StatusOr<Model> ModelAt(const BucketSizes& sizes) const;
+  // `status`, an error of loading the model at these sizes, with their names and sizes that fit.
+  absl::Status NoSuchSize(const BucketSizes& sizes, const absl::Status& status) const;
 
   // Proves that inputs of `sizes` can be padded to `bucket`, or says why not, for example because
   // the model cannot have the size of the bucket. Not thread-safe. Errors: those of importing the
@@ -84,8 +86,6 @@ class Bucketing {
   absl::Status TakeSizes(const Value& input, const Tensor& tensor, BucketSizes& sizes) const;
   absl::StatusOr<Model> ProvableAt(const BucketSizes& sizes) const;  // prepared for ProvePadding()
   std::string SizesThatFit(const BucketSizes& sizes) const;
-  // The error of importing the model at these sizes, with their names and sizes that fit.
-  absl::Status NoSuchSize(const BucketSizes& sizes, const absl::Status& status) const;
 
   std::map<std::string, std::vector<int64_t>> buckets_;  // ascending
   ImportOptions options_;
