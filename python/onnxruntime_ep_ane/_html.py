@@ -209,7 +209,7 @@ def _warnings(warnings: Sequence[_Json]) -> str:
         return ""
     counts = {rule: len({w["node"] for w in found}) for rule, found in rules.items()}
     rows = (
-        [str(counts[rule]), _text(rule), _name(found[0]["node"] or ""), _text(found[0]["message"]),
+        [str(counts[rule]), _text(rule), _name(found[0].get("name") or found[0]["node"] or ""), _text(found[0]["message"]),
          _text(found[0]["remedy"] or "")]
         for rule, found in sorted(rules.items(), key=lambda item: -counts[item[0]])
     )

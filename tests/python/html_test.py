@@ -92,6 +92,16 @@ class Html(unittest.TestCase):
         self.assertNotIn("anywhere", page)
         self.assertIn(name, Reader(page).texts)
 
+    def test_warnings_name_their_node(self):
+        made = models.model([helper.make_node("Conv", ["x", "w"], ["y"], "stem")], [("x", 1, (1, 5, 13, 13))],
+                            [("y", 1, (1, 5, 11, 11))], [("w", np.ones((5, 5, 3, 3), np.float32))])
+        report = ane.check(made)
+        named = {w.rule for w in report.models[0].targets[0].warnings if w.name == "stem"}
+        self.assertTrue(named)
+        texts = read(report).texts
+        self.assertNotIn("/#0", texts)
+        self.assertEqual(1 + len(named), texts.count("stem"))
+
     def test_nodes_are_those_of_the_file(self):
         made = models.model([helper.make_node("Flatten", ["x"], ["f"], name="flatten"),
                              helper.make_node("Gemm", ["f", "w"], ["y"], name="head")],
