@@ -93,6 +93,21 @@ std::string TitleOf(absl::Span<const PlanAtSize> plans) {
                       sizes == 1 ? "" : absl::StrCat(" at ", Counted(sizes, "size")));
 }
 
+// "3 to 5 of 8 nodes on the engine", for a model without MACs.
+std::string NodesText(absl::Span<const PlanAtSize> plans) {
+  std::vector<int> engine;
+  int all = 0;
+  for (const PlanAtSize& at : plans) {
+    const NodeCounts counts = CountsOf(*at.model, *at.plan);
+    engine.push_back(counts.engine);
+    all = std::max(all, counts.engine + counts.cpu);
+  }
+  if (all == 0) return "nothing to run: every node is constant";
+  const auto [low, high] = std::minmax_element(engine.begin(), engine.end());
+  return absl::StrCat(*low == *high ? "" : absl::StrCat(*low, " to "), *high, " of ",
+                      Counted(all, "node"), " on the engine");
+}
+
 // "28 targets: 71.2 % to 100 % of MACs on the engine".
 std::string FirstLine(absl::Span<const PlanAtSize> plans) {
   const std::string title = TitleOf(plans);
@@ -104,7 +119,7 @@ std::string FirstLine(absl::Span<const PlanAtSize> plans) {
   for (const PlanAtSize& at : plans) {
     if (const auto share = at.plan->engine_macs_share()) shares.push_back(*share);
   }
-  if (shares.empty()) return absl::StrCat(title, ": the model has no MACs");
+  if (shares.empty()) return absl::StrCat(title, ": ", NodesText(plans));
   const auto [low, high] = std::minmax_element(shares.begin(), shares.end());
   const std::string lowest = PercentText(*low), highest = PercentText(*high);
   return absl::StrCat(title, ": ", lowest == highest ? "" : absl::StrCat(lowest, " to "), highest,

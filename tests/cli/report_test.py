@@ -224,7 +224,7 @@ class Reports(CliTest):
         path, other = self.write(dynamic_net()), self.write(relu(), "other.onnx")
         self.assertEqual("M1: cannot tell the share yet: 3 dimensions are free\n",
                          self.text(path, "-q"))
-        self.assertEqual("2 targets: the model has no MACs\n", self.text(other, "-q", "--target", "m1,m4"))
+        self.assertEqual("2 targets: 1 of 1 node on the engine\n", self.text(other, "-q", "--target", "m1,m4"))
         done = anemone("check", "-q", path, other, env={"COLUMNS": "1000"}).stdout.splitlines()
         self.assertEqual([str(path), str(other)], [line.split(": M1: ")[0] for line in done])
 
