@@ -23,7 +23,7 @@ struct FlagVariant {
 
 // "maximal", "refuse:Conv"; several units are separated by commas.
 std::vector<std::string> PolicyNames() {
-  std::vector<std::string> names = {"maximal", "cpu"};
+  std::vector<std::string> names = {"maximal", "cpu", "insist:fp16-range"};
   for (const std::string& type : UnitTypes()) names.push_back(absl::StrCat("refuse:", type));
   return names;
 }
