@@ -403,7 +403,7 @@ TEST(MilForms, FormsWithoutAnOperationAreNamed) {
     SCOPED_TRACE(unit.kind);
     NetworkBuilder c(target, Route::kMil);
     BuildUnit(c, unit.kind, unit.keys, MakeDims(2, 4, 4, 4));
-    EXPECT_THAT(WriteBoth(c.network()),
+    EXPECT_THAT(WriteBoth(c.network(), target),
                 StatusIs(absl::StatusCode::kUnimplemented, HasSubstr(unit.reason)));
   }
 }
