@@ -4,7 +4,7 @@
     bench/load.py [--repeat N] [--threads N] [--limit RATIO] [NAME...]
 
 Loads each model of the manifest, each exported model and some recurrent models as a session of Anemone's
-Python package and as one of ONNX Runtime, by turns in one process, and prints the medians and their ratio.
+Python package and as one of ONNX Runtime, by turns in one process, and prints the least times and their ratio.
 "cold": planned and compiled without the cache; "warm": with the plan from the cache. The slowest come first.
 With --limit, the exit code is 1 if a cold ratio is above it. Build the target python_package first.
 """
@@ -12,7 +12,6 @@ With --limit, the exit code is 1 if a cold ratio is above it. Build the target p
 import argparse
 import os
 import pathlib
-import statistics
 import sys
 import tempfile
 import time
@@ -94,7 +93,7 @@ def measure(path, keywords, arguments):
     for _ in range(arguments.repeat):
         for name, load in contestants.items():
             times[name].append(milliseconds(load))
-    return {name: statistics.median(taken) for name, taken in times.items()}
+    return {name: min(taken) for name, taken in times.items()}  # the least disturbed
 
 
 def main():

@@ -16,8 +16,11 @@ bool Holds(absl::Span<const char* const> keys, absl::string_view key) {
 
 // The form `sure`, or a less certain one if a key or a name is unverified or unknown.
 UnitForm KeysOf(const NetplistForm& form, const Unit& unit, UnitForm sure) {
-  const Json keys = unit.kind->Write(unit.params.get());
-  for (const auto& [key, value] : keys.items()) {
+  for (size_t i = 0; i < unit.kind->spell.fields.size(); ++i) {
+    const AnyField field = unit.kind->spell.fields[i];
+    const Json value = field.get(unit.params.get());
+    if (value.is_null()) continue;
+    const absl::string_view key = field.key;
     const bool known = Holds(form.keys, key);
     if (!known && !Holds(form.unverified_keys, key)) {
       return {FormStatus::kNone, absl::StrCat(form.type, ": no netplist key is known for ", key)};
