@@ -1,5 +1,5 @@
-// importer/not_finite.h: finds weights that are NaN or infinite. A network with such weights gives no
-// useful results, and the file is usually damaged (orion.json sanitize-weights).
+// importer/not_finite.h: finds weights that are NaN or infinite. A network with such weights gives
+// no useful results, and the file is usually damaged (orion.json sanitize-weights).
 #ifndef ANEMONE_IMPORTER_NOT_FINITE_H_
 #define ANEMONE_IMPORTER_NOT_FINITE_H_
 
