@@ -1,12 +1,9 @@
 // engine/formats/mil_weights.h: how a compressed weight is declared in MIL: by an operation that
-// the compiler expands or streams, whose tensors are in the weights file.
-//
-//   form of the weight                    operation                        tensors
-//   8-bit codes, scales by one axis       constexpr_affine_dequantize      codes, scales, zero
-//   points palettes; codes with one scale        constexpr_lut_to_dense           codes, a table
-//   sparse                                constexpr_sparse_to_dense        a bit mask, the values
-//   4-bit codes, or scales by block       constexpr_blockwise_shift_scale  codes, scales, zero
-//   points
+// the compiler expands or streams, whose tensors are in the weights file. The operations are
+//   constexpr_affine_dequantize: 8-bit codes with scales along one axis, and zero points
+//   constexpr_lut_to_dense: palettes, and codes with one scale, as indices into a table
+//   constexpr_sparse_to_dense: a bit mask and the values that are not zero
+//   constexpr_blockwise_shift_scale: 4-bit codes, or scales by block, and zero points
 //
 // Facts: numerics.json cmp-order to cmp-block; the spelling: aneforge; the shapes of the tensors:
 // coremltools.
