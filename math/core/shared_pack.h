@@ -1,8 +1,8 @@
 // math/core/shared_pack.h: packed constants that the whole process shares. A constant is packed
 // once for each layout: for all steps of an unrolled LSTM, and for all programs of a model.
 //
-//   const std::shared_ptr<const WeightPanels> panels = SharedPack<WeightPanels>(
-//       {.id = id, .layout = {lines, depth}}, [&] { return PackWeightPanels(...); });
+//   const auto panels = SharedPack<std::vector<Half>>({.id = id, .layout = {lines, depth}},
+//                                                     [&] { return Panels(lines, depth); });
 //
 // The result lives as long as someone holds it. Thread-safe.
 #ifndef ANEMONE_MATH_CORE_SHARED_PACK_H_
