@@ -1,13 +1,12 @@
 // provider/package/session_package.h: a planned model as a package: all that Session needs to run
-// it without importing and planning it again. The engine segments are those of any package; section
-// "session.model" has the rest, as a ModelProto with one node for each segment:
-//
-//   inputs, outputs, value_info   the model's ports and the values between segments
-//   initializers                  defaults of inputs, constant outputs, constants of CPU segments
-//   node "engine"                 engine segment "segment" of the package
-//   node "cpu"                    a CPU segment: its model is attribute "model"; the inputs after
-//                                 the segment's own are that model's constants, "constants"
-//   metadata_props                the plan's line, summary and memory
+// it without importing and planning it again. The engine segments are those of any package.
+// Section "session.model" has the rest, as a ModelProto with one node for each segment. Its parts:
+//   inputs, outputs, value_info: the model's ports and the values between segments
+//   initializers: defaults of inputs, constant outputs, constants of CPU segments
+//   node "engine": engine segment "segment" of the package
+//   node "cpu": a CPU segment. Its model is attribute "model"; the inputs after the segment's own
+//               are that model's constants, attribute "constants"
+//   metadata_props: the plan's line, summary and memory
 #ifndef ANEMONE_PROVIDER_PACKAGE_SESSION_PACKAGE_H_
 #define ANEMONE_PROVIDER_PACKAGE_SESSION_PACKAGE_H_
 
