@@ -223,6 +223,9 @@ absl::Status LowerDequantize(const Match& match, LowerContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(Grid grid,
                            GridOf(c, node, c.graph().values[node.inputs[0]].type, shape));
   ANEMONE_RETURN_IF_ERROR(CheckDigits(c, grid));
+  if (grid.scale.size() == 1 && grid.zero[0] == 0) {
+    return c.Out(node.outputs[0], ScaleAndShift(c, c.InAsStored(node.inputs[0]), grid.scale[0], 0));
+  }
   Operand x;
   if (grid.zero.size() == 1) {
     x = ScaleAndShift(c, c.InAsStored(node.inputs[0]), 1, -grid.zero[0]);

@@ -17,7 +17,7 @@ FLAGS: dict[str, tuple[str, str, str]] = {
     "max-plans": ("max_plans", "int", ""),
     "route": ("route", "str", "netplist mil"),
     "no-rewrites": ("rewrites", "bool", ""),
-    "policy": ("policy", "str", "maximal cpu refuse:"),
+    "policy": ("policy", "str", "maximal cpu refuse: insist:fp16-range"),
     "device": ("device", "str", "auto software"),
     "numerics": ("numerics", "str", "fast exact"),
     "clamp-activations": ("clamp_activations", "bool", ""),
@@ -44,8 +44,10 @@ class CheckKeywords(TypedDict, total=False):
     route: str
     # Let an operator become other units than its own. Default: true.
     rewrites: bool
-    # What to keep off the engine: maximal, cpu, or refuse:UNIT[,UNIT...]. `maximal` keeps nothing
-    # off the engine, `cpu` everything, `refuse:Pooling` that unit. Default: maximal.
+    # What to keep off the engine: maximal, cpu, refuse:UNIT[,UNIT...] or insist:RULE. `maximal`
+    # keeps nothing off the engine, `cpu` everything, `refuse:Pooling` that unit.
+    # `insist:fp16-range` puts nodes on the engine whose values or constants are known to leave the
+    # range of fp16. Default: maximal.
     policy: str
     # Limit values to the range of fp16 before softmax and layer normalization. A value that became
     # infinite is then 65504, so that it does not spread; other values do not change. Each such
@@ -72,8 +74,10 @@ class SessionKeywords(TypedDict, total=False):
     route: str
     # Let an operator become other units than its own. Default: true.
     rewrites: bool
-    # What to keep off the engine: maximal, cpu, or refuse:UNIT[,UNIT...]. `maximal` keeps nothing
-    # off the engine, `cpu` everything, `refuse:Pooling` that unit. Default: maximal.
+    # What to keep off the engine: maximal, cpu, refuse:UNIT[,UNIT...] or insist:RULE. `maximal`
+    # keeps nothing off the engine, `cpu` everything, `refuse:Pooling` that unit.
+    # `insist:fp16-range` puts nodes on the engine whose values or constants are known to leave the
+    # range of fp16. Default: maximal.
     policy: str
     # Where engine segments run: auto or software. Default: auto.
     device: str
