@@ -10,7 +10,6 @@
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "base/near_names.h"
@@ -25,6 +24,7 @@
 #include "partitioner/data_sizes.h"
 #include "partitioner/macs.h"
 #include "partitioner/unit_names.h"
+#include "warning_table.h"  // generated
 
 namespace anemone {
 namespace {
@@ -159,12 +159,11 @@ void AddVanishing(const Model& model, const GraphView& view, const std::vector<C
       const std::optional<VanishingConstant> constant = VanishingOf(view, node);
       const OriginId origin = NamingOrigin(model, node);
       if (!constant || !told.insert(origin).second) continue;
+      WarningList list;
+      list.Add(warning::kVanishingConstant, constant->name, constant->number);
+      const Warning w = std::move(list.Take().front());
       plan.warnings.push_back(
-          {"vanishing-constant", model.origins[origin].id,
-           absl::StrFormat("%s of %.3g becomes 0 in fp16, whose smallest number is 6e-08",
-                           constant->name, constant->number),
-           "use at least 6e-05 if it guards a division or a root against 0",
-           "numerics.json nrm-eps", origin});
+          {w.id(), model.origins[origin].id, w.message, w.remedy(), w.source(), origin});
     }
   }
 }

@@ -19,7 +19,8 @@ struct Range {
   double sum = 0;                                             // of the values' largest magnitudes
   double smallest = std::numeric_limits<double>::infinity();  // of the values' largest magnitudes
   int64_t elements = 0;                                       // of the largest value
-  bool finite = true, has_nan = false, has_zero = false, has_negative_zero = false;
+  bool finite = true, has_nan = false, has_infinity = false;
+  bool has_zero = false, has_negative_zero = false;
 };
 template <class Names>
 Range RangeOf(const Values& values, const Names& names) {
@@ -30,6 +31,7 @@ Range RangeOf(const Values& values, const Names& names) {
     double largest = 0;
     for (float x : value->second.data<float>()) {
       range.has_nan = range.has_nan || std::isnan(x);
+      range.has_infinity = range.has_infinity || std::isinf(x);
       range.has_zero = range.has_zero || x == 0;
       range.has_negative_zero = range.has_negative_zero || (x == 0 && std::signbit(x));
       // A number too large for fp16 is an infinity on the engine.
@@ -228,6 +230,8 @@ constexpr double kGeluOfTanh = 1;  // the engine computes GELU with erf: off by 
 
 // ONNX Runtime's kernels for these operators treat NaN differently.
 constexpr const char* kLargestOf[] = {"MaxPool", "GlobalMaxPool", "ReduceMax", "ReduceMin"};
+// Some of its kernels multiply an infinity by the zeros of padding, others leave these out.
+constexpr const char* kPadded[] = {"Conv", "ConvTranspose"};
 
 // numerics_notes.md section 5: batch normalization is x * gain + offset, and the offset contains
 // the mean times the gain.
@@ -242,9 +246,10 @@ double OffsetOf(const NodeRun& run) {
 
 const char* OpeningRule(const NodeRun& run) {
   if (run.units == 0) {
-    const bool on_nan =
-        IsOneOf(run.node.op_type(), kLargestOf) && RangeOf(run.values, run.node.input()).has_nan;
-    return on_nan ? "NaN on the CPU" : nullptr;
+    const Range in = RangeOf(run.values, run.node.input());
+    if (IsOneOf(run.node.op_type(), kLargestOf) && in.has_nan) return "NaN on the CPU";
+    if (IsOneOf(run.node.op_type(), kPadded) && in.has_infinity) return "infinity on the CPU";
+    return nullptr;
   }
   const Ranges ranges = {RangeOf(run.values, run.node.input()),
                          RangeOf(run.values, run.node.output())};
