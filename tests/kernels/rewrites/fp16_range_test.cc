@@ -160,7 +160,7 @@ const std::vector<Case> kUnknown = {
     {.name = "pixels",
      .model = "(uint8[2,6] m) => (float[2,6] y) <float k = {0.00392157}> "
               "{ a = Cast<to = 1>(m) y = Mul(a, k) }",
-     .units = {"GOC"}},
+     .units = {"GOC", "GOC"}},  // the first converts the uint8 port
     {.name = "clip_to_large_limits",
      .model = "(float[2,6] x) => (float[2,6] y) <float a = {-1e9}, float b = {1e9}> "
               "{ y = Clip(x, a, b) }",
