@@ -1,5 +1,5 @@
-// provider/weight_check.h: warns of weights that are NaN or infinite (importer/not_finite.h), when a
-// model is loaded to run.
+// provider/weight_check.h: warns of weights that are NaN or infinite (importer/not_finite.h), when
+// a model is loaded to run.
 #ifndef ANEMONE_PROVIDER_WEIGHT_CHECK_H_
 #define ANEMONE_PROVIDER_WEIGHT_CHECK_H_
 

@@ -100,7 +100,8 @@ Pair OperandsOf(LowerContext& c, const Node& node, absl::Span<const int64_t> sha
       continue;
     }
     const Tensor& constant = *c.view().Constant(node.inputs[i]);
-    x = AlignedConstant(c, ScaleRows(constant, constant.elements(), absl::MakeConstSpan(&scale, 1)), shape);
+    x = AlignedConstant(c, ScaleRows(constant, constant.elements(), absl::MakeConstSpan(&scale, 1)),
+                        shape);
     pair.rescaling *= i == 1 && TypeOf(node) == ElementWiseType::kDiv ? scale : 1 / scale;
   }
   return pair;

@@ -1,5 +1,5 @@
-// math/move/counted_convert.h: ConvertStrided() that counts the numbers which fp16 cannot hold, while
-// they are in the cache.
+// math/move/counted_convert.h: ConvertStrided() that counts the numbers which fp16 cannot hold,
+// while they are in the cache.
 //
 //   Tally tally;
 //   ConvertStrided(extents, floats, from_layout, halves, to_layout, NanRule::kToInfinity, &tally);

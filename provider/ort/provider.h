@@ -17,9 +17,9 @@
 #include "provider/ort/compute.h"
 #include "provider/ort/context.h"
 #include "provider/ort/options.h"
-#include "provider/range_watch.h"
 #include "provider/ort/report.h"
 #include "provider/package/program_cache.h"
+#include "provider/range_watch.h"
 #include "provider/trace.h"
 
 namespace anemone {

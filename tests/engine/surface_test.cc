@@ -23,8 +23,8 @@ TEST(Surface, RowsStartAtMultiplesOf64Bytes) {
   EXPECT_EQ(padded(MakeDims(1, 1, 2, 65), Format::kUInt8).strides[3], 128);
 }
 
-// One token, which Orion found too small to be evaluated (orion.json 4). In rows of 64 bytes it would
-// have 49,152 bytes and be large enough.
+// One token, which Orion found too small to be evaluated (orion.json 4). In rows of 64 bytes it
+// would have 49,152 bytes and be large enough.
 TEST(Surface, IsPackedOnTheConversionRoute) {
   const SurfaceLayout token = LayoutOf(MakeDims(1, 768, 1, 1), Format::kFloat16, Route::kMil);
   EXPECT_EQ(token.bytes(), 768 * 2);

@@ -34,8 +34,8 @@ struct Comparison {
 absl::StatusOr<Comparison> Compare(const std::string& name, const Tensor& result,
                                    const Tensor& reference);
 
-// What does not meet --tolerance (cosine=0.999 and max_rel=0.05 if empty): "cosine 1-3.2e-8, want >=
-// 0.99999999". Empty if all is met. The cosine says nothing about scale and little about single
+// What does not meet --tolerance (cosine=0.999 and max_rel=0.05 if empty): "cosine 1-3.2e-8, want
+// >= 0.99999999". Empty if all is met. The cosine says nothing about scale and little about single
 // elements, max_rel does. A constant reference is compared by max_rel, 0.01 unless given.
 std::vector<std::string> Misses(const Comparison& comparison,
                                 const std::map<std::string, double>& tolerance);
