@@ -211,6 +211,9 @@ absl::StatusOr<Policy> Policy::Parse(absl::string_view text) {
   }
   const std::vector<std::string> known = UnitTypes();
   for (absl::string_view unit : absl::StrSplit(text.substr(7), ',')) {
+    if (absl::StartsWith(unit, "insist:")) {
+      return absl::InvalidArgumentError("refuse: and insist: cannot be combined; give one of them");
+    }
     if (std::find(known.begin(), known.end(), std::string(unit)) == known.end()) {
       const std::string question = DidYouMean(unit, known);
       return absl::InvalidArgumentError(absl::StrCat(
