@@ -129,7 +129,7 @@ std::string Maker::Find(const Fits& fits, DataType type) {
 
 std::string Maker::OfRank(int low, int high) {
   if (random.Chance(85)) {
-    const std::string found = Find(
+    std::string found = Find(
         [&](const Dims& dims) {
           const int rank = static_cast<int>(dims.size());
           return rank >= low && rank <= high;
@@ -142,7 +142,7 @@ std::string Maker::OfRank(int low, int high) {
 
 std::string Maker::Of(const Dims& dims, int constant) {
   if (random.Chance(60)) {
-    const std::string found =
+    std::string found =
         Find([&](const Dims& other) { return other == dims; }, DataType::kFloat);
     if (!found.empty()) return found;
   }
@@ -164,7 +164,7 @@ std::string Maker::BroadcastWith(const Dims& dims) {
 }
 
 std::string Maker::Condition(const Dims& dims) {
-  const std::string found = Find([&](const Dims& other) { return other == dims; }, DataType::kBool);
+  std::string found = Find([&](const Dims& other) { return other == dims; }, DataType::kBool);
   if (!found.empty() && random.Chance(80)) return found;
   Dims other = dims;
   for (int64_t& dim : other) {
