@@ -134,7 +134,7 @@ std::string MilEmitter::Declare(MilWeight weight, Shape shape) {
     }
     weight.parts.clear();
   }
-  const std::string name = Take("weight");
+  std::string name = Take("weight");
   statement.outputs = {{TensorType("fp16", std::move(shape)), name}};
   statement.attributes = std::move(weight.parts);
   statement.attributes.push_back({"name", {Scalar("string"), name, std::nullopt}});

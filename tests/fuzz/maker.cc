@@ -142,8 +142,7 @@ std::string Maker::OfRank(int low, int high) {
 
 std::string Maker::Of(const Dims& dims, int constant) {
   if (random.Chance(60)) {
-    std::string found =
-        Find([&](const Dims& other) { return other == dims; }, DataType::kFloat);
+    std::string found = Find([&](const Dims& other) { return other == dims; }, DataType::kFloat);
     if (!found.empty()) return found;
   }
   return NewFloats(dims, constant, mix_);
