@@ -212,8 +212,8 @@ int Main(const Options& options) {
   double share = 0;
   if (options.self_test) {
     share = percent(progress.noticed, progress.noticed + progress.missed);
-    std::printf("; of %lld wrong graphs %.2f %% noticed",
-                static_cast<long long>(progress.noticed + progress.missed), share);
+    std::printf("; of %s wrong graphs %.2f %% noticed",
+                std::to_string(progress.noticed + progress.missed).c_str(), share);
   } else {
     share = percent(progress.on_engine, progress.graphs);
     std::printf(

@@ -344,7 +344,7 @@ void Compiler::Print(const Json& report) const {
   if (inputs_) PrintWrapped(InputsText(*inputs_, options_), 2);
   if (report["output"].is_null()) return;
   const auto sizes = [](int64_t before, int64_t after) {
-    const std::string text = absl::StrCat(BytesText(before), " -> ", BytesText(after));
+    std::string text = absl::StrCat(BytesText(before), " -> ", BytesText(after));
     if (after >= before || after == 0) return text;
     return absl::StrFormat("%s (%.1f times smaller)", text,
                            static_cast<double>(before) / static_cast<double>(after));
