@@ -71,11 +71,12 @@ std::string Cut(absl::string_view text, int width) {
 std::string CutAtStart(absl::string_view text, int width) {
   constexpr absl::string_view kDots = "...";
   if (Columns(text) <= width) return std::string(text);
-  const int left = std::max(0, width - static_cast<int>(kDots.size()));
-  while (Columns(text) > left || (!text.empty() && !StartsCharacter(text.front()))) {
-    text.remove_prefix(1);
+  int left = std::max(0, width - static_cast<int>(kDots.size()));
+  size_t begin = text.size();
+  while (left > 0) {  // text has more characters than that
+    if (StartsCharacter(text[--begin])) --left;
   }
-  return absl::StrCat(kDots, text);
+  return absl::StrCat(kDots, text.substr(begin));
 }
 
 int TerminalWidth() {
