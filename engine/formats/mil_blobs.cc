@@ -16,19 +16,23 @@ namespace {
 constexpr int64_t kHeader = 64;  // bytes of the header of the file, and of a chunk
 constexpr uint32_t kMagic = 0xDEADBEEF;
 
-// coremltools BlobDataType.hpp.
-struct TypeCode {
-  absl::string_view dtype;
+// The codes: coremltools BlobDataType.hpp.
+struct BlobType {
+  const char* dtype;
   uint32_t code;
+  DataType type;
 };
-constexpr TypeCode kTypes[] = {{"fp16", 1}, {"uint8", 3}, {"int8", 4},  {"uint16", 7},
-                               {"int4", 8}, {"uint1", 9}, {"uint4", 11}};
+constexpr BlobType kTypes[] = {
+    {"fp16", 1, DataType::kFloat16}, {"uint8", 3, DataType::kUInt8},
+    {"int8", 4, DataType::kInt8},    {"uint16", 7, DataType::kUInt16},
+    {"int4", 8, DataType::kInt4},    {"uint4", 11, DataType::kUInt4},
+    {"uint1", 9, DataType::kUInt8},
+};
 
-uint32_t CodeOf(absl::string_view dtype) {
-  const auto* type = std::find_if(std::begin(kTypes), std::end(kTypes),
-                                  [&](const TypeCode& row) { return row.dtype == dtype; });
-  assert(type != std::end(kTypes));
-  return type->code;
+const BlobType* FindType(absl::string_view dtype) {
+  const auto* found = std::find_if(std::begin(kTypes), std::end(kTypes),
+                                   [&](const BlobType& row) { return row.dtype == dtype; });
+  return found == std::end(kTypes) ? nullptr : found;
 }
 
 using Header = std::array<std::byte, kHeader>;
@@ -44,6 +48,17 @@ uint32_t Get(const std::byte* at) {
 }
 
 }  // namespace
+
+std::optional<DataType> MilBlobType(absl::string_view dtype) {
+  const BlobType* found = FindType(dtype);
+  return found == nullptr ? std::nullopt : std::optional(found->type);
+}
+
+const char* MilBlobDtype(DataType type) {
+  const auto* found = std::find_if(std::begin(kTypes), std::end(kTypes),
+                                   [&](const BlobType& row) { return row.type == type; });
+  return found == std::end(kTypes) ? nullptr : found->dtype;
+}
 
 int64_t MilBlobBytes(const Tensor& tensor, absl::string_view dtype) {
   return dtype == "fp16" ? tensor.elements() * int64_t{sizeof(math::Half)}
@@ -61,9 +76,11 @@ MilBlobWriter::MilBlobWriter(std::ostream& out) : out_(out) {
 int64_t MilBlobWriter::Add(const Tensor& tensor, absl::string_view dtype) {
   const int64_t offset = size_, data = size_ + kHeader;
   const int64_t bytes = MilBlobBytes(tensor, dtype);
+  const BlobType* type = FindType(dtype);
+  assert(type != nullptr);
   Header header{};
   Put(header, 0, kMagic);
-  Put(header, 4, CodeOf(dtype));
+  Put(header, 4, type->code);
   Put(header, 8, static_cast<uint32_t>(bytes));
   Put(header, 16, static_cast<uint32_t>(data));
   const bool is_packed = BitsOf(tensor.type()) < 8;

@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <ostream>
 
 #include "absl/status/status.h"
@@ -24,6 +25,12 @@ namespace anemone {
 // Stores a tensor in the weights file as elements of a MIL type, and returns the offset by which
 // MIL refers to it (MilBlobWriter::Add).
 using MilBlobSink = std::function<int64_t(const Tensor&, absl::string_view dtype)>;
+
+// The type of the elements of a chunk; uint8, of eight elements each, for "uint1". nullopt if a
+// chunk cannot have the MIL type.
+std::optional<DataType> MilBlobType(absl::string_view dtype);
+// The MIL type of a tensor's elements ("uint8"); null if a chunk cannot hold them.
+const char* MilBlobDtype(DataType type);
 
 // The number of bytes of the chunk's data.
 int64_t MilBlobBytes(const Tensor& tensor, absl::string_view dtype);

@@ -22,19 +22,6 @@ bool IsHalf(float number) {
   return std::isfinite(number) && math::ToFloat(math::ToHalf(number)) == number;
 }
 
-const char* TypeName(DataType codes) {
-  switch (codes) {
-    case DataType::kInt8:
-      return "int8";
-    case DataType::kUInt8:
-      return "uint8";
-    case DataType::kInt4:
-      return "int4";
-    default:
-      return "uint4";
-  }
-}
-
 MilValue Scalar(const char* dtype, Json number) {
   return {{dtype, std::nullopt}, std::move(number), std::nullopt};
 }
@@ -117,7 +104,7 @@ class Writer {
   MilWeight Affine(bool has_zeros) const {
     const auto count = static_cast<int64_t>(weight_.scales().size());
     const DataType type = weight_.codes().type();
-    const char* dtype = TypeName(type);
+    const char* dtype = MilBlobDtype(type);
     MilWeight made{.op = "constexpr_affine_dequantize", .is_inline = true};
     const size_t axis = count == 1 ? 0 : *AxisOf();
     made.parts = {{"axis", Scalar("int32", static_cast<int64_t>(axis))},
@@ -175,7 +162,7 @@ class Writer {
     const DataType type = is_byte ? DataType::kUInt8 : DataType::kUInt4;
     return MilWeight{
         .op = "constexpr_lut_to_dense",
-        .parts = {{"indices", Stored(CodesAs(weight_, type, shape_), TypeName(type), shape_)},
+        .parts = {{"indices", Stored(CodesAs(weight_, type, shape_), MilBlobDtype(type), shape_)},
                   {"lut", Stored(Tensor::Floats(dims, table), "fp16", dims)}}};
   }
 
@@ -220,7 +207,7 @@ class Writer {
     std::vector<float> scales;
     for (int64_t i : order) scales.push_back(weight_.scales()[i]);
     const DataType type = weight_.codes().type();
-    const char* dtype = TypeName(type);
+    const char* dtype = MilBlobDtype(type);
     MilWeight made{.op = "constexpr_blockwise_shift_scale"};
     made.parts = {{"data", Stored(CodesAs(weight_, type, shape_), dtype, shape_)},
                   {"scale", Stored(Tensor::Floats(dims, scales), "fp16", dims)}};

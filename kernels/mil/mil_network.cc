@@ -1,7 +1,5 @@
 #include "kernels/mil/mil_network.h"
 
-#include <algorithm>
-#include <iterator>
 #include <map>
 #include <memory>
 #include <optional>
@@ -12,6 +10,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "engine/formats/mil_blobs.h"
 #include "kernels/mil.h"
 #include "kernels/mil/mil_compressed.h"
 
@@ -91,25 +90,16 @@ class Reader {
   // The tensor of a constant in the weights file. Elements of less than 8 bits are packed; those of
   // uint1 remain bytes.
   absl::StatusOr<Tensor> Stored(const MilValue& value, const std::vector<int64_t>& shape) {
-    static constexpr std::pair<absl::string_view, DataType> kTypes[] = {
-        {"fp16", DataType::kFloat16}, {"uint16", DataType::kUInt16}, {"int8", DataType::kInt8},
-        {"uint8", DataType::kUInt8},  {"int4", DataType::kInt4},     {"uint4", DataType::kUInt4},
-        {"uint1", DataType::kUInt8}};
-    const auto* found = std::find_if(std::begin(kTypes), std::end(kTypes), [&](const auto& type) {
-      return type.first == value.type.dtype;
-    });
-    if (found == std::end(kTypes)) {
-      return Wrong("a constant in a file", "want fp16, uint16, or 1, 4 or 8 bits");
-    }
+    const std::optional<DataType> type = MilBlobType(value.type.dtype);
+    if (!type) return Wrong("a constant in a file", "want fp16, uint16, or 1, 4 or 8 bits");
     const bool is_mask = value.type.dtype == "uint1";
-    if (!is_mask && BitsOf(found->second) >= 8) return blobs_(*value.blob, found->second, shape);
+    if (!is_mask && BitsOf(*type) >= 8) return blobs_(*value.blob, *type, shape);
     ANEMONE_ASSIGN_OR_RETURN(const int64_t elements, ElementCount(shape));
-    const int64_t bytes = (elements * (is_mask ? 1 : BitsOf(found->second)) + 7) / 8;
+    const int64_t bytes = (elements * (is_mask ? 1 : BitsOf(*type)) + 7) / 8;
     ANEMONE_ASSIGN_OR_RETURN(Tensor packed, blobs_(*value.blob, DataType::kUInt8, {bytes}));
     if (is_mask || packed.is_fill()) return packed;
     const absl::Span<const std::byte> view = packed.bytes();
-    return Tensor::View(found->second, shape, view,
-                        std::make_shared<const Tensor>(std::move(packed)));
+    return Tensor::View(*type, shape, view, std::make_shared<const Tensor>(std::move(packed)));
   }
 
   static absl::StatusOr<Tensor> Floats(const MilValue& value, const std::vector<int64_t>& shape) {
