@@ -75,10 +75,7 @@ absl::StatusOr<std::optional<Operand>> LowerByNumber(LowerContext& c, const Node
     if (!affine) continue;
     Operand x = AlignedOperand(c, node.inputs[1 - i], shape);
     if (c.DimsOf(x) != PlaceShape(shape)) continue;
-    const bool is_clamped = FormOf(c.view(), node, i) == ConstantForm::kClamped;
-    x = is_clamped ? ScaleAndShift(c, x, affine->scale, affine->bias)
-                   : ScaleInFactors(c, x, affine->scale, affine->bias);
-    return x;
+    return ScaleByInput(c, x, node, i, affine->scale, affine->bias);
   }
   return std::nullopt;
 }

@@ -324,9 +324,7 @@ absl::Status LowerAffine(const Match& match, LowerContext& c) {
   Operand x = AlignedOperand(c, gain.x, shape);
   if (c.DimsOf(x) != PlaceShape(shape))
     return c.NotLowered("a constant whose shape broadcasts the other operand");
-  x = FormOf(c.view(), *gain.node, gain.input) == ConstantForm::kClamped
-          ? ScaleAndShift(c, x, gain.scale, bias)
-          : ScaleInFactors(c, x, gain.scale, bias);
+  x = ScaleByInput(c, x, *gain.node, gain.input, gain.scale, bias);
   return c.Out(node.outputs[0], x);
 }
 
@@ -431,6 +429,13 @@ Operand ScaleInFactors(NetworkBuilder& c, const Operand& x, double scale, double
   if (!factors) return ScaleAndShift(c, x, scale, bias);
   const Operand scaled = ScaleAndShift(c, x, factors->first, 0);
   return ScaleAndShift(c, scaled, factors->second, bias);
+}
+
+Operand ScaleByInput(LowerContext& c, const Operand& x, const Node& node, size_t input,
+                     double scale, double bias) {
+  return FormOf(c.view(), node, input) == ConstantForm::kClamped
+             ? ScaleAndShift(c, x, scale, bias)
+             : ScaleInFactors(c, x, scale, bias);
 }
 
 Operand ScaleAndShiftPerChannel(NetworkBuilder& c, const Operand& x,

@@ -26,6 +26,11 @@ std::optional<Factors> FactorsOf(double scale);
 // x * scale + bias, by FactorsOf(scale) if there are any. Otherwise as ScaleAndShift().
 Operand ScaleInFactors(NetworkBuilder& c, const Operand& x, double scale, double bias);
 
+// ScaleInFactors() by a constant input of `node`; but a mask's factor is not taken apart, since the
+// clamped number masks the same elements (kernels/fp16_range.h).
+Operand ScaleByInput(LowerContext& c, const Operand& x, const Node& node, size_t input,
+                     double scale, double bias);
+
 // ScaleAndShift() with one scale and one bias for each channel of x.
 Operand ScaleAndShiftPerChannel(NetworkBuilder& c, const Operand& x,
                                 const std::vector<double>& scale, const std::vector<double>& bias);
