@@ -5,12 +5,12 @@
 #include <utility>
 #include <vector>
 
-#include "anemone/compressed.h"
 #include "base/status_macros.h"
 #include "engine/constant.h"
 #include "engine/formats/mil_emitter.h"
 #include "kernels/elementwise/elementwise.h"
 #include "kernels/shared/bounds.h"
+#include "kernels/units/matrix_multiplication.h"
 #include "kernels/units/reshape.h"
 
 namespace anemone {
@@ -35,16 +35,7 @@ absl::StatusOr<Tensor> StoredConvKernel(const ConvParams& p, const Tensor& weigh
   if (!p.in_major) return weight;
   // A 1x1 kernel stored (in, out) is transposed.
   const int64_t out = p.out_channels, in = weight.elements() / out;
-  if (weight.compressed() != nullptr) {
-    Compressed::Ptr turned = weight.compressed()->Transposed(in, out);
-    if (turned != nullptr) return Tensor::Of({out, in, 1, 1}, std::move(turned));
-  }
-  const std::vector<float> from = RoundedFloats(weight);
-  std::vector<float> to(from.size());
-  for (int64_t i = 0; i < in; ++i) {
-    for (int64_t o = 0; o < out; ++o) to[o * in + i] = from[i * out + o];
-  }
-  return Tensor::Floats({out, in, 1, 1}, to);
+  return TransposedMatrix(weight, in, out).Reshaped({out, in, 1, 1});
 }
 
 namespace {
