@@ -179,12 +179,6 @@ struct Operand {
   const Node* quantizer = nullptr;
 };
 
-bool IsOneNumber(GraphEditor& g, ValueId id) {
-  if (id == kNone || !g.value(id).is_static()) return false;
-  const std::vector<int64_t> dims = g.value(id).dims();
-  return std::all_of(dims.begin(), dims.end(), [](int64_t dim) { return dim == 1; });
-}
-
 // The operand whose integers are input `index` of the product, if a quantizer makes them at run
 // time. Its scale is removed from the factors; a constant scale that is not among them is a part of
 // a constant that is, so that is divided by it.
@@ -204,7 +198,7 @@ std::optional<Operand> QuantizedOperand(GraphEditor& g, const Node& product, siz
   }
   const ValueId x = quantizer->inputs[0], scale = quantizer->inputs[1];
   if (g.value(x).type != DataType::kFloat || g.value(scale).type != DataType::kFloat ||
-      !IsOneNumber(g, scale)) {
+      !HasOneElement(g, scale)) {
     return std::nullopt;
   }
   if (!Take(g, scale, factors)) {

@@ -2,6 +2,10 @@
 #ifndef ANEMONE_IMPORTER_PASSES_MATCH_H_
 #define ANEMONE_IMPORTER_PASSES_MATCH_H_
 
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
 #include "absl/strings/string_view.h"
 #include "importer/edit.h"
 #include "importer/elements.h"
@@ -19,6 +23,13 @@ inline bool SameConstant(const GraphEditor& g, ValueId a, ValueId b) {
   const Tensor* first = g.ConstantOf(a);
   const Tensor* second = g.ConstantOf(b);
   return first != nullptr && second != nullptr && SameTensor(*first, *second);
+}
+
+// True if the value is known to have one element.
+inline bool HasOneElement(GraphEditor& g, ValueId id) {
+  if (!g.value(id).is_static()) return false;
+  const std::vector<int64_t> dims = g.value(id).dims();
+  return std::all_of(dims.begin(), dims.end(), [](int64_t dim) { return dim == 1; });
 }
 
 }  // namespace anemone

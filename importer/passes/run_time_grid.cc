@@ -1,6 +1,5 @@
 #include "importer/passes/run_time_grid.h"
 
-#include <algorithm>
 #include <optional>
 
 #include "importer/passes/match.h"
@@ -33,9 +32,7 @@ bool IsExtreme(GraphEditor& g, ValueId id, absl::string_view op, absl::string_vi
     id = node->inputs[1 - zero];
     node = g.ProducerOf(id);
   }
-  if (!Is(node, op) || node->inputs[0] != x || !g.value(id).is_static()) return false;
-  const std::vector<int64_t> dims = g.value(id).dims();
-  return std::all_of(dims.begin(), dims.end(), [](int64_t dim) { return dim == 1; });
+  return Is(node, op) && node->inputs[0] == x && HasOneElement(g, id);
 }
 
 bool IsLeast(GraphEditor& g, ValueId id, ValueId x) {
