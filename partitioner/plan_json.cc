@@ -17,11 +17,6 @@ namespace {
 
 std::string Text(absl::string_view text) { return std::string(text); }
 
-template <class Number>
-Json NumberOrNull(const std::optional<Number>& number) {
-  return number ? Json(*number) : Json(nullptr);
-}
-
 // "batch"; of a dimension without a name, its place: "x[0]".
 std::string LabelOf(const FreeDimension& dim) {
   if (!dim.name.empty()) return dim.name;
@@ -64,7 +59,7 @@ Json EntryJson(const Model& model, const Plan& plan, const PlanEntry& entry) {
       {"segment", folded ? Json(nullptr) : Json(plan.first_segment + entry.segment)},
       {"verdict", folded ? Json(nullptr) : Json(VerdictName(entry))},
       {"units", entry.units},
-      {"macs", NumberOrNull(entry.macs)},
+      {"macs", OrNull(entry.macs)},
       {"route", folded ? Json(nullptr) : Json(Text(RouteName(plan.route)))},
       {"bound", OrNull(entry.placement == Placement::kEngine ? absl::string_view(entry.bound)
                                                              : absl::string_view())},
@@ -176,9 +171,9 @@ Json PlanJson(const Model& model, const Plan& plan) {
             {"engine_nodes", counts.engine},
             {"cpu_nodes", counts.cpu},
             {"folded_nodes", counts.folded},
-            {"macs", NumberOrNull(plan.macs())},
-            {"engine_macs", is_known ? NumberOrNull(plan.engine_macs()) : Json(nullptr)},
-            {"engine_macs_share", NumberOrNull(KnownShareOf(model, plan))},
+            {"macs", OrNull(plan.macs())},
+            {"engine_macs", is_known ? OrNull(plan.engine_macs()) : Json(nullptr)},
+            {"engine_macs_share", OrNull(KnownShareOf(model, plan))},
             {"nodes_of_unknown_macs", plan.nodes_of_unknown_macs()},
             {"free_dimensions", std::move(free)},
             {"engine_segments", plan.engine_segments()},
@@ -197,7 +192,7 @@ Json ModelJson(const Model& model, absl::Span<const Plan> plans) {
           {"opsets", std::move(opsets)},
           {"nodes", std::count_if(model.origins.begin(), model.origins.end(),
                                   [](const Origin& origin) { return !origin.is_aside; })},
-          {"macs", plans.empty() ? Json(0) : NumberOrNull(plans[0].macs())},
+          {"macs", plans.empty() ? Json(0) : OrNull(plans[0].macs())},
           {"free_dimensions", FreeDimensionsJson(FreeDimensionsOf(model))},
           {"targets", std::move(targets)}};
 }

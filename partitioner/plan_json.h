@@ -3,6 +3,8 @@
 #ifndef ANEMONE_PARTITIONER_PLAN_JSON_H_
 #define ANEMONE_PARTITIONER_PLAN_JSON_H_
 
+#include <optional>
+
 #include "engine/field.h"
 #include "partitioner/plan.h"
 
@@ -14,6 +16,11 @@ std::string JsonText(const Json& json);
 // Null if the text is empty or a null pointer.
 Json OrNull(absl::string_view text);
 Json OrNull(const char* text);
+// Null if there is no number.
+template <class Number>
+Json OrNull(const std::optional<Number>& number) {
+  return number ? Json(*number) : Json(nullptr);
+}
 
 // Adds why a verdict refuses: layer, message, rule, source, remedy and condition. Adds nulls if it
 // accepts.

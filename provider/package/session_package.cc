@@ -16,6 +16,7 @@
 #include "importer/read/reader.h"
 #include "importer/read/skeleton.h"
 #include "importer/write/to_onnx.h"
+#include "partitioner/plan_json.h"
 #include "provider/package/package_tensors.h"
 
 namespace anemone {
@@ -29,16 +30,14 @@ absl::Status Damaged(absl::string_view what) {
   return absl::DataLossError(absl::StrCat("package: ", what, "; it is damaged"));
 }
 
-Json NumberOrNull(const auto& value) { return value ? Json(*value) : Json(nullptr); }
-
 Json FactsOf(const PlanFacts& facts) {
   const PlanSummary& s = facts.summary;
   return {{"target", s.target},
           {"engine_segments", s.engine_segments},
           {"cpu_segments", s.cpu_segments},
-          {"macs", NumberOrNull(s.macs)},
-          {"engine_macs", NumberOrNull(s.engine_macs)},
-          {"engine_macs_share", NumberOrNull(s.engine_macs_share)},
+          {"macs", OrNull(s.macs)},
+          {"engine_macs", OrNull(s.engine_macs)},
+          {"engine_macs_share", OrNull(s.engine_macs_share)},
           {"warnings", s.warnings},
           {"warned_nodes", s.warned_nodes},
           {"need", {facts.need.weights, facts.need.values, facts.need.surfaces}}};

@@ -23,8 +23,6 @@ std::string Number(std::optional<double> value) {
   return value ? absl::StrFormat("%.6g", *value) : "?";
 }
 
-Json NumberOrNull(std::optional<double> value) { return value ? Json(*value) : Json(nullptr); }
-
 }  // namespace
 
 std::string HazardsText(const std::vector<Hazard>& hazards, int engine_segments) {
@@ -66,9 +64,9 @@ Json HazardsJson(const std::vector<Hazard>& hazards) {
                     {"segment", h.segment},
                     {"count", h.count},
                     {"elements", h.elements},
-                    {"magnitude", NumberOrNull(h.magnitude)},
-                    {"operands", NumberOrNull(h.operands)},
-                    {"limit", NumberOrNull(h.limit)},
+                    {"magnitude", OrNull(h.magnitude)},
+                    {"operands", OrNull(h.operands)},
+                    {"limit", OrNull(h.limit)},
                     {"message", h.message},
                     {"remedy", h.remedy},
                     {"rule", h.rule},
