@@ -235,8 +235,7 @@ const Setting kSettings[] = {
      .help =
          "`maximal` keeps nothing off the engine, `cpu` everything, `refuse:Pooling` that unit. "
          "`insist:fp16-range` puts nodes on the engine whose values or constants are known to "
-         "leave "
-         "the range of fp16.",
+         "leave the range of fp16.",
      .choices = PolicyNames,
      .store = StorePolicy,
      .key = [](const Settings& s) { return s.policy; }},

@@ -25,8 +25,7 @@
 //                    reads them as zero, if they make up at least 2^-11 of the sum of magnitudes of
 //                    their tensor
 //   port-rounding    elements of a value that enters, below 2^-14, if rounding them to fp16 changes
-//   the
-//                    value's sum of magnitudes by at least 2^-11
+//                    the value's sum of magnitudes by at least 2^-11
 //   constant         the same of a constant; and its finite elements that fp16 cannot hold
 // Later infinities and NaNs that follow from one already reported are not reported again. Ports are
 // checked for overflow, nan-input and port-rounding.

@@ -1,9 +1,8 @@
 // GlobalArgMinMax: the index of the largest or smallest element along one whole axis. Direct
 // authoring needs A13, conversion A15; whether A13 and A14 run it at all is in doubt (conflicts.md
-// C-global-argminmax). ArgMax and ArgMin are
-// lowered to it where ArgMinMax cannot be used, for example along the batch, which cannot be moved.
-// Facts: validators.json GlobalArgMinMax; hidden_layers.json GlobalArgMinMax; numerics.json
-// red-arg, st-index.
+// C-global-argminmax). ArgMax and ArgMin are lowered to it where ArgMinMax cannot be used, for
+// example along the batch, which cannot be moved. Facts: validators.json GlobalArgMinMax;
+// hidden_layers.json GlobalArgMinMax; numerics.json red-arg, st-index.
 #include <string>
 #include <vector>
 
