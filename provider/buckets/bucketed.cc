@@ -70,10 +70,12 @@ std::shared_ptr<const Session> Bucketed::Find(const Sizes& sizes) {
 
 // Drops the exact program that was used longest ago. False: there is none.
 bool Bucketed::DropOldest() {
+  std::shared_ptr<const Session> dropped;  // freed after the lock
   const std::lock_guard<std::mutex> lock(mutex_);
   if (exact_programs_.empty()) return false;
-  if (last_ == exact_programs_.back().second) last_ = nullptr;
+  dropped = std::move(exact_programs_.back().second);
   exact_programs_.pop_back();
+  if (last_ == dropped) last_ = nullptr;
   return true;
 }
 
