@@ -3,12 +3,14 @@
 
 #include <cstdlib>
 #include <optional>
+#include <string>
 
 #include "base/annotated.h"
 #include "base/byte_sizes.h"
 #include "base/near_names.h"
 #include "base/usage_error.h"
 #include "base/wrapped_text.h"
+#include "tests/cpu_seconds.h"
 
 namespace anemone {
 namespace {
@@ -32,6 +34,12 @@ TEST(Wrapped, CountsCharacters) {
   EXPECT_EQ(Cut("12345", 5), "12345");
   EXPECT_EQ(CutAtStart("aéééééé", 5), "...éé");
   EXPECT_EQ(CutAtStart("12345", 5), "12345");
+}
+
+TEST(CutAtStart, TakesLinearTime) {
+  const double few = CpuSeconds([] { CutAtStart(std::string(1'000'000, 'n'), 30); });
+  const double many = CpuSeconds([] { CutAtStart(std::string(10'000'000, 'n'), 30); });
+  EXPECT_LT(many, few * kAtMostLinear);
 }
 
 std::optional<int64_t> Parsed(absl::string_view text) {
