@@ -205,6 +205,7 @@ class Writer {
     const auto count = static_cast<int64_t>(order.size());
     if (!Saves(CodeBytes() + count * (has_zeros ? 3 : 2))) return std::nullopt;
     std::vector<float> scales;
+    scales.reserve(order.size());
     for (int64_t i : order) scales.push_back(weight_.scales()[i]);
     const DataType type = weight_.codes().type();
     const char* dtype = MilBlobDtype(type);

@@ -43,7 +43,7 @@ const char* OperationOf(const GlobalArgMinMaxParams& p) {
 
 Verdict Validate(const GlobalArgMinMaxParams& p, Bottoms, const Target& target, Route route) {
   Judge judge(target, route);
-  const Verdict converted = CheckConverted(judge, OperationOf(p));
+  Verdict converted = CheckConverted(judge, OperationOf(p));
   if (!converted.accepted) return converted;
   if (!judge.Has(Cap::kGlobalArgminmax)) return judge.Reject(rule::kGlobalArgMinMaxArch);
   if (!judge.Reaches(rule::kGlobalArgMinMaxA15)) judge.Doubt(rule::kGlobalArgMinMaxA15);

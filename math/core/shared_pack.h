@@ -9,12 +9,12 @@
 #define ANEMONE_MATH_CORE_SHARED_PACK_H_
 
 #include <array>
-#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <tuple>
 #include <utility>
 
 #include "absl/types/span.h"
@@ -38,13 +38,19 @@ struct ConstantId {
     }
     return derived;
   }
-  auto operator<=>(const ConstantId&) const = default;
+  bool operator==(const ConstantId&) const = default;
+  bool operator<(const ConstantId& other) const {
+    return std::tie(low, high) < std::tie(other.low, other.high);
+  }
 };
 
 struct PackKey {
   ConstantId id;
   std::array<int64_t, 6> layout = {};  // all that the packed form depends on besides the elements
-  auto operator<=>(const PackKey&) const = default;
+  bool operator==(const PackKey&) const = default;
+  bool operator<(const PackKey& other) const {
+    return std::tie(id, layout) < std::tie(other.id, other.layout);
+  }
 };
 
 // The packed constants of one type.

@@ -8,7 +8,6 @@
 #ifndef ANEMONE_PROVIDER_BUCKETS_BUCKETED_H_
 #define ANEMONE_PROVIDER_BUCKETS_BUCKETED_H_
 
-#include <compare>
 #include <cstddef>
 #include <functional>
 #include <list>
@@ -16,6 +15,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -72,7 +72,10 @@ class Bucketed {
   struct Sizes {
     BucketSizes buckets;
     InputShapes shapes;  // without buckets
-    auto operator<=>(const Sizes&) const = default;
+    bool operator==(const Sizes&) const = default;
+    bool operator<(const Sizes& other) const {
+      return std::tie(buckets, shapes) < std::tie(other.buckets, other.shapes);
+    }
   };
   using Program = std::pair<Sizes, std::shared_ptr<const Session>>;
 

@@ -16,7 +16,7 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text()
 # The machine's configuration of package sources, host names and certificates.
-CONFIGURATION = ["/etc/apt/sources.list.d", "/etc/apt/sources.list", "/etc/apt/apt.conf.d/99artifact-registry",
+CONFIGURATION = ["/etc/apt/sources.list.d", "/etc/apt/sources.list", "/etc/apt/apt.conf.d",
                  "/etc/pip.conf", "/etc/resolv.conf", "/etc/hosts", "/usr/share/keyrings", "/etc/ssl/certs",
                  "/usr/local/share/ca-certificates"]
 MODEL = """
