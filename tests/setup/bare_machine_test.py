@@ -70,6 +70,7 @@ class BareMachine(unittest.TestCase):
         mirror = re.search("^bookworm (.*)$", sources, re.MULTILINE).group(1)
         subprocess.run(["debootstrap", "--variant=minbase", "bookworm", machine, mirror], check=True,
                        stdout=subprocess.DEVNULL)
+        (machine / "etc" / "apt" / "sources.list").unlink(missing_ok=True)  # debootstrap's
         for path in map(pathlib.Path, CONFIGURATION):
             copy = machine / path.relative_to("/")
             if path.is_dir():
