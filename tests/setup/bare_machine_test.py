@@ -57,7 +57,7 @@ def commands():
             lines.append(".venv/bin/python example.py")
         elif line.startswith("```cpp"):
             lines += ["tools/setup/build.sh release", "cmake --install build/release --prefix /tmp/prefix",
-                      "cmake -S /tmp/app -B /tmp/app/build -DCMAKE_PREFIX_PATH=/tmp/prefix",
+                      "cmake -G Ninja -S /tmp/app -B /tmp/app/build -DCMAKE_PREFIX_PATH=/tmp/prefix",
                       "cmake --build /tmp/app/build", "/tmp/app/build/app"]
     return [line for line in lines if not line.startswith("tools/test")]
 

@@ -196,7 +196,7 @@ Tensor RandomBytes(DataType type, std::mt19937& random) {
 
 TEST(RandomIntegers, AreOnTheEngineWhatTheyAreOnOnnxRuntime) {
   int on_engine = 0, on_cpu = 0;
-  for (int seed = 0; seed < 60; ++seed) {
+  for (int seed = 0; seed < 25; ++seed) {
     SCOPED_TRACE(seed);
     std::mt19937 random(seed);
     Ran ran;
@@ -214,8 +214,8 @@ TEST(RandomIntegers, AreOnTheEngineWhatTheyAreOnOnnxRuntime) {
       ++(node["placement"] == "engine" ? on_engine : on_cpu);
     }
   }
-  EXPECT_GT(on_engine, 100) << "of " << on_engine + on_cpu << " nodes: the test says nothing";
-  EXPECT_GT(on_cpu, 100);
+  EXPECT_GT(on_engine, 40) << "of " << on_engine + on_cpu << " nodes: the test says nothing";
+  EXPECT_GT(on_cpu, 40);
 }
 
 // A tensor of a 16-bit float type.
