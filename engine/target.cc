@@ -55,6 +55,18 @@ absl::Span<const int> Target::list(LimitList list) const {
   return record_.lists[static_cast<int>(list)];
 }
 
+absl::string_view StreamedFormOf(const Compressed& weight) {
+  switch (weight.form()) {
+    case CompressedForm::kPalette:
+      return "int4_lut";
+    case CompressedForm::kSparse:
+      return "sparse";
+    case CompressedForm::kAffine:
+      break;
+  }
+  return weight.code_bits() == 8 && weight.grid().block == 1 ? "int8" : "blockwise";
+}
+
 std::optional<bool> Target::Streams(absl::string_view form) const {
   if (record_.streamed_forms == nullptr) return std::nullopt;
   const std::vector<absl::string_view> forms = absl::StrSplit(record_.streamed_forms, ", ");

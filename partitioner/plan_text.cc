@@ -14,6 +14,7 @@
 #include "base/wrapped_text.h"
 #include "engine/target_names.h"
 #include "importer/read/free_dimensions.h"
+#include "partitioner/plan_costs.h"
 #include "partitioner/plan_groups.h"
 
 namespace anemone {
@@ -249,6 +250,39 @@ std::string CountsText(const Model& model, const Plan& plan) {
   return text;
 }
 
+std::string Milliseconds(double us) {
+  return absl::StrFormat(us < 9'995 ? "%.2f ms" : us < 99'950 ? "%.1f ms" : "%.0f ms", us / 1000);
+}
+
+// "about 0.69 ms a run (estimate; 3 dispatches are 0.46 ms of it)"; "" if there is no estimate.
+std::string CostText(const Model& model, const Plan& plan) {
+  const PlanCosts costs = CostsOf(model, plan);
+  if (costs.of_segments.empty()) return "";
+  double engine_us = 0;
+  const Cost* longest = nullptr;
+  for (const auto& [number, cost] : costs.of_segments) {
+    engine_us += cost.us;
+    if (longest == nullptr || cost.us > longest->us) longest = &cost;
+  }
+  const auto count = static_cast<int64_t>(costs.of_segments.size());
+  const double dispatch_us = static_cast<double>(count) * costs.rates->dispatch_us;
+  const bool whole = plan.cpu_segments() == 0;
+  std::string text =
+      absl::StrCat("about ", Milliseconds(costs.estimate_us.value_or(engine_us)), " a run ",
+                   whole || costs.estimate_us ? "" : "on the engine, without CPU nodes ",
+                   "(estimate, ", StatusText(costs.rates->status), " rates; ");
+  if (2 * dispatch_us > engine_us) {
+    absl::StrAppend(&text, count, count == 1 ? " dispatch is " : " dispatches are ",
+                    Milliseconds(dispatch_us), " of it)");
+  } else {
+    absl::StrAppend(&text, "limit: ", CostLimitName(longest->limit), ")");
+  }
+  if (costs.cpu_us && costs.estimate_us && *costs.cpu_us < *costs.estimate_us) {
+    absl::StrAppend(&text, "; its CPU alone needs about ", Milliseconds(*costs.cpu_us));
+  }
+  return text;
+}
+
 // "2 nodes", of the nodes that are not folded.
 std::string CpuText(const NodeCounts& counts) {
   if (counts.cpu > 0) return counts.engine == 0 ? "everything" : Counted(counts.cpu, "node");
@@ -365,6 +399,9 @@ std::string PlanText(const Model& model, const Plan& plan, const PlanTextOptions
   out += RuntimeRemedy(model, options);
   if (options.free_dimensions) out += FreeDimensionsText(model, options.width);
   absl::StrAppend(&out, "  ", CountsText(model, plan), "\n");
+  if (const std::string cost = CostText(model, plan); !cost.empty()) {
+    out += Paragraph(2, 4, options, cost);
+  }
   if (options.every_node) {
     const absl::string_view products = plan.target->products();
     const std::string text = absl::StrCat(
