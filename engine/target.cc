@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "anemone/compressed.h"
 #include "base/near_names.h"
 #include "engine/target_names.h"
 #include "engine/target_record.h"

@@ -30,8 +30,9 @@ enum EntryPoint : unsigned {
   kPlugin = 64,
   kPythonCheck = 128,
   kPythonSession = 256,
+  kDiff = 512,
 };
-inline constexpr unsigned kReadsModel = kCheck | kRun | kBench | kConvert | kCompile;
+inline constexpr unsigned kReadsModel = kCheck | kRun | kBench | kConvert | kCompile | kDiff;
 inline constexpr unsigned kPython = kPythonCheck | kPythonSession;
 
 struct Setting {

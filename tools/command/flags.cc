@@ -146,6 +146,20 @@ const Command kCommands[] = {
              "latency percentiles and peak memory as ratios. Times are of the software engine on "
              "this machine's CPU, not of the Neural Engine. Each model has a process of its own.",
      .run = BenchCommand},
+    {.name = "diff",
+     .bit = kDiff,
+     .arguments = "A [B]",
+     .min_arguments = 1,
+     .max_arguments = 2,
+     .brief = "Compare the plans of two models, or of one model on two targets.",
+     .help =
+         "A and B are models, or documents of `check --json` with one model. Prints which nodes "
+         "moved between engine and CPU and why, which were added or removed, and what changed "
+         "in segments, MACs and estimated time. Nodes of one model are matched by their ids, "
+         "those of two models by name and operator, in order. With two targets, A is planned for "
+         "the first and B for the second; B may be left out. The exit code is 0 if the plans are "
+         "equal and 3 if they differ.",
+     .run = DiffCommand},
     {.name = "doctor",
      .bit = kDoctor,
      .arguments = "",
@@ -385,7 +399,7 @@ const Flag kOwnFlags[] = {
      .store = Set<&Options::json, true>},
     {.name = "quiet",
      .value = nullptr,
-     .commands = kCheck,
+     .commands = kCheck | kDiff,
      .brief = "Print the first line only: the answer. No progress.",
      .help = "",
      .store = Set<&Options::quiet, true>,
@@ -399,7 +413,7 @@ const Flag kOwnFlags[] = {
      .letter = "q"},
     {.name = "quiet",
      .value = nullptr,
-     .commands = kReadsModel & ~(kCheck | kRun),
+     .commands = kReadsModel & ~(kCheck | kRun | kDiff),
      .brief = "No progress and no notes.",
      .help = "",
      .store = Set<&Options::quiet, true>,
@@ -409,6 +423,13 @@ const Flag kOwnFlags[] = {
      .commands = kCheck | kRun | kBench,
      .brief = "Print the plan with all details and a line for every node.",
      .help = "",
+     .store = Set<&Options::verbose, true>,
+     .letter = "v"},
+    {.name = "verbose",
+     .value = nullptr,
+     .commands = kDiff,
+     .brief = "List every node that differs.",
+     .help = "Without it at most ten of each kind.",
      .store = Set<&Options::verbose, true>,
      .letter = "v"},
     {.name = "verbose",
