@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <numeric>
 #include <set>
 #include <tuple>
 
@@ -18,8 +19,6 @@
 namespace anemone {
 namespace {
 
-using Node = PlanDiff::Node;
-
 absl::Status Misshapen(const PlanDocument& document, absl::string_view what) {
   return absl::InvalidArgumentError(
       absl::StrCat(document.path, ": not a document of `anemone check --json`: ", what));
@@ -33,7 +32,7 @@ std::string TextAt(const Json& object, const char* key) {
 
 // An entry of a plan, with the ids of the nodes that it covers.
 struct Entry {
-  Node node;
+  PlannedNode node;
   std::vector<std::string> origins;
 };
 
@@ -72,23 +71,38 @@ absl::StatusOr<std::vector<Entry>> EntriesOf(const PlanDocument& document) {
   return entries;
 }
 
-// A node for each id that an entry covers. Only the node that names the entry has its time.
-std::vector<Node> ByOrigin(const std::vector<Entry>& entries) {
-  std::vector<Node> nodes;
+// The names and operators of the nodes that name an entry, by id.
+using Names = std::map<std::string, std::pair<std::string, std::string>>;
+
+void AddNames(const std::vector<Entry>& entries, Names& names) {
+  for (const Entry& entry : entries) names[entry.node.id] = {entry.node.name, entry.node.op_type};
+}
+
+// A node for each id that an entry covers, in the order of the ids. Only the node that names the
+// entry has its time.
+std::vector<PlannedNode> ByOrigin(const std::vector<Entry>& entries, const Names& names) {
+  std::vector<PlannedNode> nodes;
   for (const Entry& entry : entries) {
     for (const std::string& id : entry.origins) {
       nodes.push_back(entry.node);
       if (id == entry.node.id) continue;
       nodes.back().id = id;
       nodes.back().us.reset();
+      const auto named = names.find(id);
+      if (named == names.end()) {
+        nodes.back().name.clear();
+      } else {
+        std::tie(nodes.back().name, nodes.back().op_type) = named->second;
+      }
     }
   }
-  std::sort(nodes.begin(), nodes.end(), [](const Node& a, const Node& b) { return a.id < b.id; });
+  std::sort(nodes.begin(), nodes.end(),
+            [](const PlannedNode& a, const PlannedNode& b) { return a.id < b.id; });
   return nodes;
 }
 
-std::vector<Node> Plain(const std::vector<Entry>& entries) {
-  std::vector<Node> nodes;
+std::vector<PlannedNode> ByEntry(const std::vector<Entry>& entries) {
+  std::vector<PlannedNode> nodes;
   nodes.reserve(entries.size());
   for (const Entry& entry : entries) nodes.push_back(entry.node);
   return nodes;
@@ -98,15 +112,13 @@ std::vector<Node> Plain(const std::vector<Entry>& entries) {
 // both has one name and operator.
 bool AreOfOneModel(const std::vector<Entry>& a, const std::vector<Entry>& b) {
   std::set<std::string> ids_of_a, ids_of_b;
-  std::map<std::string, std::tuple<std::string, std::string>> named;
-  for (const Entry& entry : a) {
-    ids_of_a.insert(entry.origins.begin(), entry.origins.end());
-    named[entry.node.id] = {entry.node.name, entry.node.op_type};
-  }
+  Names named;
+  AddNames(a, named);
+  for (const Entry& entry : a) ids_of_a.insert(entry.origins.begin(), entry.origins.end());
   for (const Entry& entry : b) {
     ids_of_b.insert(entry.origins.begin(), entry.origins.end());
     const auto found = named.find(entry.node.id);
-    if (found != named.end() && found->second != std::tuple(entry.node.name, entry.node.op_type))
+    if (found != named.end() && found->second != std::pair(entry.node.name, entry.node.op_type))
       return false;
   }
   return ids_of_a == ids_of_b;
@@ -117,20 +129,22 @@ constexpr int kUnmatched = -1;
 // Matches the nodes of two models. Each pass takes the nodes that earlier passes left.
 class Matcher {
  public:
-  Matcher(const std::vector<Node>& a, const std::vector<Node>& b)
+  Matcher(const std::vector<PlannedNode>& a, const std::vector<PlannedNode>& b)
       : a_(a), b_(b), match_of_a_(a.size(), kUnmatched), is_matched_b_(b.size()) {}
 
   // For each node of `a`, the node of `b` or kUnmatched.
   std::vector<int> Match() {
-    const auto full = [](const Node& node) { return absl::StrCat(node.op_type, "\n", node.name); };
+    const auto full = [](const PlannedNode& node) {
+      return absl::StrCat(node.op_type, "\n", node.name);
+    };
     InOrder(full);
     ByName(full);
-    InOrder([](const Node& node) { return node.op_type; });
+    InOrder([](const PlannedNode& node) { return node.op_type; });
     return match_of_a_;
   }
 
  private:
-  using Key = std::function<std::string(const Node&)>;
+  using Key = std::function<std::string(const PlannedNode&)>;
 
   std::vector<int> LeftOfA() const {
     std::vector<int> left;
@@ -175,7 +189,7 @@ class Matcher {
     }
   }
 
-  const std::vector<Node>&a_, &b_;
+  const std::vector<PlannedNode>&a_, &b_;
   std::vector<int> match_of_a_;
   std::vector<bool> is_matched_b_;
 };
@@ -194,7 +208,7 @@ const Json& At(const Json& summary, const char* key) {
   return found == summary.end() ? null : *found;
 }
 
-Json NodeJson(const Node& node) {
+Json NodeJson(const PlannedNode& node) {
   return {{"id", node.id},
           {"name", node.name},
           {"op_type", node.op_type},
@@ -208,9 +222,9 @@ Json SideJson(const PlanDiff::Side& side) {
   return json;
 }
 
-Json NodesJson(const std::vector<Node>& nodes) {
+Json NodesJson(const std::vector<PlannedNode>& nodes) {
   Json list = Json::array();
-  for (const Node& node : nodes) list.push_back(NodeJson(node));
+  for (const PlannedNode& node : nodes) list.push_back(NodeJson(node));
   return list;
 }
 
@@ -238,20 +252,48 @@ constexpr Line kLines[] = {{"MACs on the engine", "engine_macs_share", ShareCell
 
 constexpr size_t kTopNodes = 10;
 
-// The nodes of a list, one in each line.
+std::string TextOf(const PlannedNode& node) {
+  return absl::StrCat(node.label(), " (", node.op_type, ")");
+}
+
+// "from cpu to engine" -> "in a: [rule] message" -> the nodes.
+using Moves = std::map<std::string, std::map<std::string, std::vector<std::string>>>;
+
+Moves MovesOf(const PlanDiff& diff) {
+  Moves moves;
+  for (const auto& [from, to] : diff.moved) {
+    const std::string reason = !to.reason.empty()     ? to.reason
+                               : !from.reason.empty() ? absl::StrCat("in a: ", from.reason)
+                                                      : "";
+    moves[absl::StrCat("from ", from.placement, " to ", to.placement)][reason].push_back(
+        TextOf(to));
+  }
+  return moves;
+}
+
 class Lister {
  public:
   Lister(int width, bool every_node, std::string& out)
       : width_(width), every_node_(every_node), out_(out) {}
 
-  template <class List, class TextOf>
-  void Add(absl::string_view title, const List& list, const TextOf& text_of) {
+  // Nodes that moved for one reason: the first, or with `every_node` all.
+  void AddMoves(const std::string& reason, const std::vector<std::string>& nodes) {
+    const auto count = static_cast<int64_t>(nodes.size());
+    AddLine(4, absl::StrCat(Counted(count, "node"),
+                            every_node_  ? ""
+                            : count == 1 ? ", "
+                                         : ", e.g. ",
+                            every_node_ ? "" : nodes.front(), reason.empty() ? "" : ": ", reason));
+    if (!every_node_) return;
+    for (const std::string& node : nodes) AddLine(6, node);
+  }
+  // The nodes of a list, one in each line.
+  void Add(absl::string_view title, const std::vector<PlannedNode>& list) {
     if (list.empty()) return;
     absl::StrAppend(&out_, "  ", title, "\n");
     const size_t shown = every_node_ ? list.size() : std::min(list.size(), kTopNodes);
     for (size_t i = 0; i < shown; ++i) {
-      absl::StrAppend(&out_, Wrapped(absl::StrCat("    ", Printable(text_of(list[i]))), width_, 6),
-                      "\n");
+      AddLine(4, absl::StrCat(TextOf(list[i]), ", ", list[i].placement));
     }
     if (shown < list.size()) {
       absl::StrAppend(&out_, "    and ", list.size() - shown, " more, see -v\n");
@@ -259,6 +301,12 @@ class Lister {
   }
 
  private:
+  void AddLine(int indent, const std::string& text) {
+    absl::StrAppend(
+        &out_, Wrapped(absl::StrCat(std::string(indent, ' '), Printable(text)), width_, indent + 2),
+        "\n");
+  }
+
   const int width_;
   const bool every_node_;
   std::string& out_;
@@ -270,10 +318,21 @@ absl::StatusOr<PlanDiff> DiffPlans(const PlanDocument& a, const PlanDocument& b)
   ANEMONE_ASSIGN_OR_RETURN(const std::vector<Entry> entries_a, EntriesOf(a));
   ANEMONE_ASSIGN_OR_RETURN(const std::vector<Entry> entries_b, EntriesOf(b));
   const bool is_one_model = AreOfOneModel(entries_a, entries_b);
-  const std::vector<Node> nodes_a = is_one_model ? ByOrigin(entries_a) : Plain(entries_a);
-  const std::vector<Node> nodes_b = is_one_model ? ByOrigin(entries_b) : Plain(entries_b);
+  Names names;
+  AddNames(entries_a, names);
+  AddNames(entries_b, names);
+  const auto nodes_of = [&](const std::vector<Entry>& entries) {
+    return is_one_model ? ByOrigin(entries, names) : ByEntry(entries);
+  };
+  const std::vector<PlannedNode> nodes_a = nodes_of(entries_a), nodes_b = nodes_of(entries_b);
   PlanDiff diff{.a = SideOf(a, nodes_a.size()), .b = SideOf(b, nodes_b.size())};
-  const std::vector<int> matches = Matcher(nodes_a, nodes_b).Match();
+  std::vector<int> matches;
+  if (is_one_model && nodes_a.size() == nodes_b.size()) {
+    matches.resize(nodes_a.size());
+    std::iota(matches.begin(), matches.end(), 0);
+  } else {
+    matches = Matcher(nodes_a, nodes_b).Match();
+  }
   std::vector<bool> is_matched(nodes_b.size());
   for (size_t i = 0; i < nodes_a.size(); ++i) {
     if (matches[i] == kUnmatched) {
@@ -281,7 +340,7 @@ absl::StatusOr<PlanDiff> DiffPlans(const PlanDocument& a, const PlanDocument& b)
       continue;
     }
     is_matched[matches[i]] = true;
-    const Node& other = nodes_b[matches[i]];
+    const PlannedNode& other = nodes_b[matches[i]];
     if (nodes_a[i].placement != other.placement) diff.moved.emplace_back(nodes_a[i], other);
   }
   for (size_t i = 0; i < nodes_b.size(); ++i) {
@@ -333,29 +392,13 @@ std::string DiffText(const PlanDiff& diff, int width, bool every_node) {
                                           line.cell(At(diff.a.summary, line.key)),
                                           line.cell(At(diff.b.summary, line.key))));
   }
-  std::map<std::string, std::vector<std::pair<Node, Node>>> moved;
-  for (const auto& move : diff.moved) {
-    moved[absl::StrCat("from ", move.first.placement, " to ", move.second.placement)].push_back(
-        move);
-  }
-  const auto text_of_node = [](const Node& node) {
-    return absl::StrCat(node.label(), " (", node.op_type, "), ", node.placement);
-  };
   Lister lister(width, every_node, out);
-  for (const auto& [way, nodes] : moved) {
-    lister.Add(way, nodes, [](const std::pair<Node, Node>& move) {
-      const std::string& reason =
-          move.second.reason.empty() ? move.first.reason : move.second.reason;
-      const bool was = move.second.reason.empty();
-      return absl::StrCat(move.second.label(), " (", move.second.op_type, ")",
-                          reason.empty() ? ""
-                          : was          ? ": a has "
-                                         : ": ",
-                          reason);
-    });
+  for (const auto& [way, by_reason] : MovesOf(diff)) {
+    absl::StrAppend(&out, "  ", way, "\n");
+    for (const auto& [reason, labels] : by_reason) lister.AddMoves(reason, labels);
   }
-  lister.Add("only in b", diff.added, text_of_node);
-  lister.Add("only in a", diff.removed, text_of_node);
+  lister.Add("only in b", diff.added);
+  lister.Add("only in a", diff.removed);
   return out;
 }
 

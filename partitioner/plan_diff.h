@@ -26,13 +26,15 @@ struct PlanDocument {
   Json plan;
 };
 
+// A node of a plan.
+struct PlannedNode {
+  std::string id, name, op_type, placement;
+  std::string reason;        // if on the CPU: "[rule] message"
+  std::optional<double> us;  // the estimated time on the engine
+  const std::string& label() const { return name.empty() ? id : name; }
+};
+
 struct PlanDiff {
-  struct Node {
-    std::string id, name, op_type, placement;
-    std::string reason;  // if on the CPU: "[rule] message"
-    std::optional<double> us;
-    const std::string& label() const { return name.empty() ? id : name; }
-  };
   struct Side {
     std::string path, target;
     Json summary;
@@ -40,8 +42,8 @@ struct PlanDiff {
   };
 
   Side a, b;
-  std::vector<std::pair<Node, Node>> moved;  // between engine and CPU
-  std::vector<Node> added, removed;
+  std::vector<std::pair<PlannedNode, PlannedNode>> moved;  // between engine and CPU
+  std::vector<PlannedNode> added, removed;
   // No node differs, and neither do segments and MACs.
   bool equal = true;
 };

@@ -254,7 +254,22 @@ std::string Milliseconds(double us) {
   return absl::StrFormat(us < 9'995 ? "%.2f ms" : us < 99'950 ? "%.1f ms" : "%.0f ms", us / 1000);
 }
 
-// "about 0.69 ms a run (estimate; 3 dispatches are 0.46 ms of it)"; "" if there is no estimate.
+// What takes most of the time of a segment.
+const char* LimitText(CostLimit limit) {
+  switch (limit) {
+    case CostLimit::kCompute:
+      return "mostly arithmetic";
+    case CostLimit::kBandwidth:
+      return "mostly memory traffic";
+    case CostLimit::kTransfer:
+      return "mostly traffic of inputs and outputs";
+    case CostLimit::kDispatch:
+      break;
+  }
+  return "mostly the dispatch";
+}
+
+// "estimate: 0.69 ms a run on the chip; 2 dispatches are 0.46 ms of it"; "" if there is none.
 std::string CostText(const Model& model, const Plan& plan) {
   const PlanCosts costs = CostsOf(model, plan);
   if (costs.of_segments.empty()) return "";
@@ -264,21 +279,19 @@ std::string CostText(const Model& model, const Plan& plan) {
     engine_us += cost.us;
     if (longest == nullptr || cost.us > longest->us) longest = &cost;
   }
+  std::string text =
+      absl::StrCat("estimate: ", Milliseconds(costs.estimate_us.value_or(engine_us)),
+                   costs.estimate_us ? " a run on the chip" : " a run for the engine's part");
   const auto count = static_cast<int64_t>(costs.of_segments.size());
   const double dispatch_us = static_cast<double>(count) * costs.rates->dispatch_us;
-  const bool whole = plan.cpu_segments() == 0;
-  std::string text =
-      absl::StrCat("about ", Milliseconds(costs.estimate_us.value_or(engine_us)), " a run ",
-                   whole || costs.estimate_us ? "" : "on the engine, without CPU nodes ",
-                   "(estimate, ", StatusText(costs.rates->status), " rates; ");
   if (2 * dispatch_us > engine_us) {
-    absl::StrAppend(&text, count, count == 1 ? " dispatch is " : " dispatches are ",
-                    Milliseconds(dispatch_us), " of it)");
+    absl::StrAppend(&text, "; ", count, count == 1 ? " dispatch is " : " dispatches are ",
+                    Milliseconds(dispatch_us), " of it");
   } else {
-    absl::StrAppend(&text, "limit: ", CostLimitName(longest->limit), ")");
+    absl::StrAppend(&text, ", ", LimitText(longest->limit));
   }
   if (costs.cpu_us && costs.estimate_us && *costs.cpu_us < *costs.estimate_us) {
-    absl::StrAppend(&text, "; its CPU alone needs about ", Milliseconds(*costs.cpu_us));
+    absl::StrAppend(&text, "; its CPU alone needs ", Milliseconds(*costs.cpu_us));
   }
   return text;
 }

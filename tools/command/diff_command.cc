@@ -61,7 +61,7 @@ absl::StatusOr<PlanDocument> PlanAt(const Json& model, const std::string& path,
   std::string wanted;
   if (!target.empty()) {
     ANEMONE_ASSIGN_OR_RETURN(const Target* found, FindTarget(target));
-    wanted = found->option_name();
+    wanted = std::string(found->option_name());
   }
   std::vector<std::string> names;
   for (const Json& plan : model["targets"]) {
