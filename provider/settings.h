@@ -31,8 +31,9 @@ enum EntryPoint : unsigned {
   kPythonCheck = 128,
   kPythonSession = 256,
   kDiff = 512,
+  kZoo = 1024,
 };
-inline constexpr unsigned kReadsModel = kCheck | kRun | kBench | kConvert | kCompile | kDiff;
+inline constexpr unsigned kReadsModel = kCheck | kRun | kBench | kConvert | kCompile | kDiff | kZoo;
 inline constexpr unsigned kPython = kPythonCheck | kPythonSession;
 
 struct Setting {
