@@ -8,7 +8,7 @@ of this file, lists them by function: target_fields.h (enums of HAL limits and c
 rule_table.h and rule_table.cc (the refusals), warning_table.h and .cc (the design rules),
 netplist_table.cc (the forms of unit types), hidden_layer_table.cc (the catalogue),
 device_limit_table.h and .cc (run-time limits of the device), hazard_table.h and .cc (where values
-leave the range of fp16), table_hash.cc (a hash of all tables). A rule of rules/*.json names the fact
+leave the range of fp16), cost_table.cc (rates), table_hash.cc (a hash of all tables). A rule of rules/*.json names the fact
 it rests on. The build fails if the rule's "words" are not found in validators.json or
 compiler_texts.json, so a text of ours cannot pass for one of the engine's. "when" is the condition in
 our words: it replaces the condition of the table, and users see it where no message is known.
@@ -448,6 +448,37 @@ def write_hazards(tables, out):
     write_rows(out, "hazard_table", "HazardRule", "hazard", "engine/software/hazards.h", rows)
 
 
+def write_costs(tables, out):
+    """cost_table.cc: the rates of each target that has numbers."""
+    data = json.loads((tables / "costs.json").read_text())
+    targets = {t["target"]: t for t in json.loads((tables / "targets.json").read_text())["targets"]}
+    rates = ("flops", "chain_flops", "bytes_per_second")
+    rows = []
+    for fit in data["fits"]:
+        name = fit["target"]
+        rows.append({**fit, "cpu_flops": fit["cpu_flops"] or 0,
+                     "cpu_bytes_per_second": fit["cpu_bytes_per_second"] or 0})
+        for scaled in data["scaled"][name]:
+            cores, of = targets[scaled]["hal"]["num_nes"], targets[name]["hal"]["num_nes"]
+            rows.append({**fit, **{rate: fit[rate] * cores / of for rate in rates},
+                         "cpu_flops": 0, "cpu_bytes_per_second": 0, "target": scaled,
+                         "status": "predicted",
+                         "source": f"{data['scaled_source']}: {name} times {cores}/{of} cores"})
+    body = ["// Generated from engine/tables/costs.json. Do not edit.", '#include "engine/cost.h"', "",
+            "namespace anemone {", "namespace {", "", "constexpr CostRates kRates[] = {"]
+    for row in rows:
+        numbers = ", ".join(f"{row[key]:.6g}" for key in (
+            *rates, "dispatch_us", "cpu_flops", "cpu_bytes_per_second"))
+        body.append(f"    {{{quoted(row['target'])}, {numbers}, {status_enum(row['status'])}, "
+                    f"{quoted(row['source'])}}},")
+    error = data["error"]
+    body += ["};", "", "}  // namespace", "",
+             "absl::Span<const CostRates> AllCostRates() { return kRates; }", "",
+             f"const CostError kCostError = {{{error['median_percent']}, {error['graphs']}, "
+             f"{quoted(error['source'])}}};", "", "}  // namespace anemone", ""]
+    write(out / "cost_table.cc", "\n".join(body))
+
+
 def write_hash(tables, out):
     """table_hash.cc: SHA-256 over all tables, each with its name and length in front."""
     digest = hashlib.sha256()
@@ -471,6 +502,7 @@ TABLES = {
     write_hidden_layers: ["hidden_layer_table.cc"],
     write_device_limits: ["device_limit_table.h", "device_limit_table.cc"],
     write_hazards: ["hazard_table.h", "hazard_table.cc"],
+    write_costs: ["cost_table.cc"],
     write_hash: ["table_hash.cc"],
 }
 

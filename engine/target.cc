@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "anemone/compressed.h"
 #include "base/near_names.h"
 #include "engine/target_names.h"
 #include "engine/target_record.h"
@@ -53,6 +54,18 @@ std::optional<Known<bool>> Target::Has(Cap cap) const {
 
 absl::Span<const int> Target::list(LimitList list) const {
   return record_.lists[static_cast<int>(list)];
+}
+
+absl::string_view StreamedFormOf(const Compressed& weight) {
+  switch (weight.form()) {
+    case CompressedForm::kPalette:
+      return "int4_lut";
+    case CompressedForm::kSparse:
+      return "sparse";
+    case CompressedForm::kAffine:
+      break;
+  }
+  return weight.code_bits() == 8 && weight.grid().block == 1 ? "int8" : "blockwise";
 }
 
 std::optional<bool> Target::Streams(absl::string_view form) const {

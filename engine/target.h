@@ -24,6 +24,7 @@
 
 namespace anemone {
 
+class Compressed;
 struct TargetRecord;
 
 // A fact and how far it can be trusted.
@@ -57,6 +58,10 @@ class Target {
  private:
   const TargetRecord& record_;
 };
+
+// The form of a compressed weight, as Streams() takes it. "int8" has one scale for the tensor or
+// for each channel; scales for blocks, and 4-bit codes, are "blockwise".
+absl::string_view StreamedFormOf(const Compressed& weight);
 
 // All targets, in the table's order.
 absl::Span<const Target> AllTargets();

@@ -133,6 +133,9 @@ struct UnitRow {
   BottomCount bottoms = {};
   // Null or nullopt if the unit neither multiplies nor adds.
   Reads<std::optional<Arithmetic>(Bottoms, Weights)> arithmetic;
+  // The multiply-accumulates of a unit with this output, for the estimate of its time
+  // (engine/cost.h). Null: none on the multiply-accumulate array.
+  Reads<int64_t(Bottoms, Weights, const Dims& out)> macs;
 
   // Whether a target accepts the unit.
   struct Judging {

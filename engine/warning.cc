@@ -48,20 +48,6 @@ void WarnOfOperands(const Network& network, const Unit& unit, const Target& targ
     list.Add(warning::kFanIn, unit.bottoms.size());
 }
 
-// The name in targets.json of a weight's compressed form. "int8" has one scale for the tensor or
-// for each channel; scales for blocks, and 4-bit codes, are "blockwise".
-absl::string_view StreamedFormOf(const Compressed& weight) {
-  switch (weight.form()) {
-    case CompressedForm::kPalette:
-      return "int4_lut";
-    case CompressedForm::kSparse:
-      return "sparse";
-    case CompressedForm::kAffine:
-      break;
-  }
-  return weight.code_bits() == 8 && weight.grid().block == 1 ? "int8" : "blockwise";
-}
-
 void WarnOfWeights(const Unit& unit, const Target& target, WarningList& list) {
   for (const Tensor& weight : unit.weights) {
     if (weight.compressed() == nullptr) continue;

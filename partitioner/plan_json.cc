@@ -1,6 +1,7 @@
 #include "partitioner/plan_json.h"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <optional>
 #include <string>
@@ -10,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "importer/read/free_dimensions.h"
 #include "kernels/lowering.h"
+#include "partitioner/plan_costs.h"
 #include "partitioner/plan_groups.h"
 
 namespace anemone {
@@ -44,7 +46,18 @@ const char* VerdictName(const PlanEntry& entry) {
   return entry.rewritten ? "rewritten" : "native";
 }
 
-Json EntryJson(const Model& model, const Plan& plan, const PlanEntry& entry) {
+// The estimate with this key; null if there is none.
+template <class Key>
+Json CostJson(const std::map<Key, Cost>& costs, Key key, const CostRates* rates) {
+  const auto found = costs.find(key);
+  if (found == costs.end()) return nullptr;
+  return {{"us", found->second.us},
+          {"limit", Text(CostLimitName(found->second.limit))},
+          {"status", Text(StatusName(rates->status))}};
+}
+
+Json EntryJson(const Model& model, const Plan& plan, const PlanCosts& costs,
+               const PlanEntry& entry) {
   const Origin& shown = model.origins[entry.shown];
   bool folded = entry.placement == Placement::kFolded;
   Json origins = Json::array();
@@ -60,6 +73,7 @@ Json EntryJson(const Model& model, const Plan& plan, const PlanEntry& entry) {
       {"verdict", folded ? Json(nullptr) : Json(VerdictName(entry))},
       {"units", entry.units},
       {"macs", OrNull(entry.macs)},
+      {"cost", CostJson(costs.of_entries, entry.shown, costs.rates)},
       {"route", folded ? Json(nullptr) : Json(Text(RouteName(plan.route)))},
       {"bound", OrNull(entry.placement == Placement::kEngine ? absl::string_view(entry.bound)
                                                              : absl::string_view())},
@@ -88,7 +102,7 @@ Json ImagesOf(const Graph& graph, const Segment& segment) {
   return names;
 }
 
-void AddSegments(const Model& model, const PlanPart& part, Json& segments) {
+void AddSegments(const Model& model, const PlanPart& part, const PlanCosts& costs, Json& segments) {
   std::vector<int> nodes(part.plan->segments.size());
   for (const PlanEntry& entry : part.plan->entries) {
     if (entry.segment >= 0) nodes[entry.segment] += NodesOf(model, entry);
@@ -101,13 +115,16 @@ void AddSegments(const Model& model, const PlanPart& part, Json& segments) {
       std::iota(ids.begin(), ids.end(), body.plan.first_segment);
       bodies.push_back(std::move(ids));
     }
-    segments.push_back({{"id", segments.size()},
-                        {"placement", Text(PlacementName(segment.placement))},
-                        {"nodes", nodes[i]},
-                        {"inputs", NamesOf(*part.graph, segment.inputs)},
-                        {"outputs", NamesOf(*part.graph, segment.outputs)},
-                        {"uint8_inputs", ImagesOf(*part.graph, segment)},
-                        {"bodies", std::move(bodies)}});
+    segments.push_back(
+        {{"id", segments.size()},
+         {"placement", Text(PlacementName(segment.placement))},
+         {"nodes", nodes[i]},
+         {"cost",
+          CostJson(costs.of_segments, part.plan->first_segment + static_cast<int>(i), costs.rates)},
+         {"inputs", NamesOf(*part.graph, segment.inputs)},
+         {"outputs", NamesOf(*part.graph, segment.outputs)},
+         {"uint8_inputs", ImagesOf(*part.graph, segment)},
+         {"bodies", std::move(bodies)}});
   }
 }
 
@@ -142,13 +159,14 @@ void AddReason(const PlanEntry& entry, Json& json) {
 }
 
 Json PlanJson(const Model& model, const Plan& plan) {
+  const PlanCosts costs = CostsOf(model, plan);
   Json nodes = Json::array();
   Json segments = Json::array();
   for (const PlanPart& part : PartsOf(model.graph, plan)) {
     for (const PlanEntry& entry : part.plan->entries) {
-      nodes.push_back(EntryJson(model, *part.plan, entry));
+      nodes.push_back(EntryJson(model, *part.plan, costs, entry));
     }
-    AddSegments(model, part, segments);
+    AddSegments(model, part, costs, segments);
   }
   Json warnings = Json::array();
   for (const PlanWarning& w : plan.warnings) {
@@ -175,6 +193,8 @@ Json PlanJson(const Model& model, const Plan& plan) {
             {"engine_macs", is_known ? OrNull(plan.engine_macs()) : Json(nullptr)},
             {"engine_macs_share", OrNull(KnownShareOf(model, plan))},
             {"nodes_of_unknown_macs", plan.nodes_of_unknown_macs()},
+            {"estimate_us", OrNull(costs.estimate_us)},
+            {"cpu_us", OrNull(costs.cpu_us)},
             {"free_dimensions", std::move(free)},
             {"engine_segments", plan.engine_segments()},
             {"cpu_segments", plan.cpu_segments()}}},

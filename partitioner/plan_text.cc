@@ -14,6 +14,7 @@
 #include "base/wrapped_text.h"
 #include "engine/target_names.h"
 #include "importer/read/free_dimensions.h"
+#include "partitioner/plan_costs.h"
 #include "partitioner/plan_groups.h"
 
 namespace anemone {
@@ -249,6 +250,52 @@ std::string CountsText(const Model& model, const Plan& plan) {
   return text;
 }
 
+std::string Milliseconds(double us) {
+  return absl::StrFormat(us < 9'995 ? "%.2f ms" : us < 99'950 ? "%.1f ms" : "%.0f ms", us / 1000);
+}
+
+// What takes most of the time of a segment.
+const char* LimitText(CostLimit limit) {
+  switch (limit) {
+    case CostLimit::kCompute:
+      return "mostly arithmetic";
+    case CostLimit::kBandwidth:
+      return "mostly memory traffic";
+    case CostLimit::kTransfer:
+      return "mostly traffic of inputs and outputs";
+    case CostLimit::kDispatch:
+      break;
+  }
+  return "mostly the dispatch";
+}
+
+// "estimate: 0.69 ms a run on the chip; 2 dispatches are 0.46 ms of it"; "" if there is none.
+std::string CostText(const Model& model, const Plan& plan) {
+  const PlanCosts costs = CostsOf(model, plan);
+  if (costs.of_segments.empty()) return "";
+  double engine_us = 0;
+  const Cost* longest = nullptr;
+  for (const auto& [number, cost] : costs.of_segments) {
+    engine_us += cost.us;
+    if (longest == nullptr || cost.us > longest->us) longest = &cost;
+  }
+  std::string text =
+      absl::StrCat("estimate: ", Milliseconds(costs.estimate_us.value_or(engine_us)),
+                   costs.estimate_us ? " a run on the chip" : " a run for the engine's part");
+  const auto count = static_cast<int64_t>(costs.of_segments.size());
+  const double dispatch_us = static_cast<double>(count) * costs.rates->dispatch_us;
+  if (2 * dispatch_us > engine_us) {
+    absl::StrAppend(&text, "; ", count, count == 1 ? " dispatch is " : " dispatches are ",
+                    Milliseconds(dispatch_us), " of it");
+  } else {
+    absl::StrAppend(&text, ", ", LimitText(longest->limit));
+  }
+  if (costs.cpu_us && costs.estimate_us && *costs.cpu_us < *costs.estimate_us) {
+    absl::StrAppend(&text, "; its CPU alone needs ", Milliseconds(*costs.cpu_us));
+  }
+  return text;
+}
+
 // "2 nodes", of the nodes that are not folded.
 std::string CpuText(const NodeCounts& counts) {
   if (counts.cpu > 0) return counts.engine == 0 ? "everything" : Counted(counts.cpu, "node");
@@ -365,6 +412,9 @@ std::string PlanText(const Model& model, const Plan& plan, const PlanTextOptions
   out += RuntimeRemedy(model, options);
   if (options.free_dimensions) out += FreeDimensionsText(model, options.width);
   absl::StrAppend(&out, "  ", CountsText(model, plan), "\n");
+  if (const std::string cost = CostText(model, plan); !cost.empty()) {
+    out += Paragraph(2, 4, options, cost);
+  }
   if (options.every_node) {
     const absl::string_view products = plan.target->products();
     const std::string text = absl::StrCat(

@@ -30,8 +30,10 @@ enum EntryPoint : unsigned {
   kPlugin = 64,
   kPythonCheck = 128,
   kPythonSession = 256,
+  kDiff = 512,
+  kZoo = 1024,
 };
-inline constexpr unsigned kReadsModel = kCheck | kRun | kBench | kConvert | kCompile;
+inline constexpr unsigned kReadsModel = kCheck | kRun | kBench | kConvert | kCompile | kDiff | kZoo;
 inline constexpr unsigned kPython = kPythonCheck | kPythonSession;
 
 struct Setting {

@@ -29,6 +29,7 @@
 #include "base/printable.h"
 #include "engine/target.h"
 #include "engine/target_names.h"
+#include "partitioner/plan_diff.h"
 #include "provider/settings.h"
 
 namespace nb = nanobind;
@@ -273,6 +274,22 @@ void AddCheck(nb::module_& module) {
   });
 }
 
+void AddDiff(nb::module_& module) {
+  nb::class_<PlanDiff>(module, "PlanDiff")
+      .def("text", [](const PlanDiff& diff, bool every_node,
+                      int width) { return StrOf(DiffText(diff, width, every_node)); })
+      .def("json", [](const PlanDiff& diff) { return JsonText(DiffJson(diff)); });
+  module.def("diff", [](const std::string& path_a, const std::string& plan_a,
+                        const std::string& path_b, const std::string& plan_b) {
+    return Unlocked([&] {
+      const auto parsed = [](const std::string& plan) {
+        return Json::parse(plan, nullptr, /*allow_exceptions=*/false);
+      };
+      return DiffPlans({path_a, parsed(plan_a)}, {path_b, parsed(plan_b)});
+    });
+  });
+}
+
 // The error message if there is no target with this name; nullopt if there is.
 std::optional<std::string> TargetProblem(const std::string& name) {
   const auto target = FindTarget(name);
@@ -287,6 +304,12 @@ std::string TargetLabelOf(const std::string& name) {
   return target.ok() ? TargetLabel(**target) : name;
 }
 
+// "h13" for "m1". The name itself if there is no such target.
+std::string TargetNameOf(const std::string& name) {
+  const auto target = FindTarget(name);
+  return target.ok() ? std::string((*target)->option_name()) : name;
+}
+
 }  // namespace
 }  // namespace anemone
 
@@ -294,7 +317,9 @@ NB_MODULE(_anemone, module) {
   module.attr("__version__") = anemone::kVersion;
   module.def("target_problem", anemone::TargetProblem);
   module.def("target_label", anemone::TargetLabelOf);
+  module.def("target_name", anemone::TargetNameOf);
   anemone::AddSettings(module);
   anemone::AddSession(module);
   anemone::AddCheck(module);
+  anemone::AddDiff(module);
 }

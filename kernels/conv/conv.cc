@@ -343,11 +343,19 @@ std::optional<Arithmetic> ArithmeticOf(const ConvParams& p, Bottoms in,
   return Arithmetic{.kind = Arithmetic::Kind::kContraction, .has_ceiling = !is_one_tap};
 }
 
+// Each place of the output, or of a deconvolution's input, meets each tap of its group once.
+int64_t UnitMacs(const ConvParams& p, Bottoms in, absl::Span<const Tensor>, const Dims& out) {
+  const int64_t taps = p.h.kernel * p.w.kernel * p.d.kernel;
+  return p.transposed() ? in[0].dims.elements() * taps * (p.out_channels / p.groups)
+                        : out.elements() * taps * (in[0].dims.c() / p.groups);
+}
+
 const UnitKindOf<ConvParams>& Kind() {
   static const UnitKindOf<ConvParams> kind({
       .type = "Conv",
       .bottoms = {1, 2},
       .arithmetic = ArithmeticOf,
+      .macs = UnitMacs,
       .judge = {.shape = Shape, .validate = Validate, .codegen = Codegen, .warn = Warn},
       .spell = {.fields = kFields,
                 .complete = Complete,

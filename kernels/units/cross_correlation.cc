@@ -36,6 +36,11 @@ int64_t Places(int64_t extent, int64_t before, int64_t after, int64_t size) {
   return extent + before + after - size + 1;
 }
 
+int64_t UnitMacs(const CrossCorrelationParams& p, Bottoms, absl::Span<const Tensor>,
+                 const Dims& out) {
+  return out.elements() * p.width * p.height;
+}
+
 absl::StatusOr<Dims> Shape(const CrossCorrelationParams& p, Bottoms in) {
   Dims out = in[0].dims;
   out[Axis::kH] = Places(out.h(), p.top, p.bottom, p.height);
@@ -100,6 +105,7 @@ const UnitKindOf<P>& Kind() {
       .type = "CrossCorrelation",
       .family = &rule::kUnitFamily,
       .bottoms = {2, 2, &rule::kCrossCorrelationInputs},
+      .macs = UnitMacs,
       .judge = {.shape = Shape, .validate = Validate},
       .spell = {.fields = kFields},
       .run = {.compute = Compute},

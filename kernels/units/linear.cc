@@ -52,6 +52,10 @@ absl::StatusOr<Dims> Shape(const LinearParams& p, Bottoms in) {
   return out;
 }
 
+int64_t UnitMacs(const LinearParams& p, Bottoms, absl::Span<const Tensor>, const Dims& out) {
+  return out.elements() * p.k;
+}
+
 Verdict Validate(const LinearParams& p, Bottoms in, const Target& target, Route route) {
   Judge judge(target, route);
   // Where only dims are known, rank 5 is recognized by a depth above 1.
@@ -155,6 +159,7 @@ const UnitKindOf<LinearParams>& Kind() {
       .type = "Linear",
       .bottoms = {1, 1, &rule::kLinearInputs},
       .arithmetic = ArithmeticOf,
+      .macs = UnitMacs,
       .judge = {.shape = Shape, .validate = Validate, .warn = Warn},
       .spell = {.fields = kFields, .complete = Complete, .mil = WriteMil},
       .run = {.prepare = Prepare, .compute_then = Compute},

@@ -69,6 +69,10 @@ absl::StatusOr<Dims> Shape(const MatMulParams& p, Bottoms in) {
   return out;
 }
 
+int64_t UnitMacs(const MatMulParams&, Bottoms in, absl::Span<const Tensor>, const Dims& out) {
+  return out.elements() * in[0].dims.w();
+}
+
 Verdict Validate(const MatMulParams& p, Bottoms in, const Target& target, Route route) {
   Judge judge(target, route);
   if (!HasBothOperands(p, in)) return judge.Reject(rule::kMatmulBottoms);
@@ -215,6 +219,7 @@ const UnitKindOf<MatMulParams>& Kind() {
       .type = "MatrixMultiplication",
       .bottoms = {1, 2, &rule::kMatmulBottoms},
       .arithmetic = ArithmeticOf,
+      .macs = UnitMacs,
       .judge = {.shape = Shape, .validate = Validate, .warn = Warn},
       .spell = {.fields = kFields, .complete = Complete, .mil = WriteMil, .compose = Compose},
       .run = {.prepare = Prepare, .compute_then = Compute},

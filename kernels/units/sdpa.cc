@@ -37,6 +37,11 @@ struct SdpaParams {
 
 enum : size_t { kQuery, kKey, kValue, kScale, kMask };
 
+// The scores, and their product with the values.
+int64_t UnitMacs(const SdpaParams&, Bottoms in, absl::Span<const Tensor>, const Dims& out) {
+  return (in[kQuery].dims.elements() + out.elements()) * in[kKey].dims.c();
+}
+
 absl::StatusOr<Dims> Shape(const SdpaParams&, Bottoms in) {
   const Dims &q = in[kQuery].dims, &k = in[kKey].dims;
   if (q.n() != k.n() || q.h() != k.h() || q.d() != 1 || k.d() != 1) {
@@ -145,6 +150,7 @@ const UnitKindOf<SdpaParams>& Kind() {
       .type = "SDPA",
       .family = &rule::kUnitFamily,
       .bottoms = {4, 5, &rule::kSdpaBottoms},
+      .macs = UnitMacs,
       .judge = {.shape = Shape, .validate = Validate, .warn = Warn},
       .spell = {.fields = kFields, .mil = WriteMil},
       .run = {.prepare = Prepare, .compute = Compute},

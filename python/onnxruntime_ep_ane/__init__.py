@@ -16,12 +16,14 @@ RuntimeError; each says where, what, and what to do.
 """
 
 from ._anemone import __version__
+from ._diff import Diff, diff
 from ._models import Model, UnknownTargetError
 from ._plugin import compile, get_ep_name, get_library_path, register
 from ._report import Record, Report, check
 from ._session import Port, Session
 
 __all__ = [
+    "Diff",
     "Model",
     "Port",
     "Record",
@@ -31,6 +33,7 @@ __all__ = [
     "__version__",
     "check",
     "compile",
+    "diff",
     "get_ep_name",
     "get_library_path",
     "register",

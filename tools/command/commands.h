@@ -22,6 +22,8 @@ int BenchCommand(const Options& options);
 int DoctorCommand(const Options& options);
 int CompletionCommand(const Options& options);
 int DocsCommand(const Options& options);
+int DiffCommand(const Options& options);
+int ZooCommand(const Options& options);
 int HelpCommand(const Options& options);
 
 // Prints one line to stderr: "anemone: error: WHERE: WHAT; REMEDY". Returns kExitUsage for a

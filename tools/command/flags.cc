@@ -6,6 +6,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/byte_sizes.h"
 #include "base/near_names.h"
 #include "base/status_macros.h"
 #include "kernels/lowering.h"
@@ -146,6 +147,34 @@ const Command kCommands[] = {
              "latency percentiles and peak memory as ratios. Times are of the software engine on "
              "this machine's CPU, not of the Neural Engine. Each model has a process of its own.",
      .run = BenchCommand},
+    {.name = "diff",
+     .bit = kDiff,
+     .arguments = "A [B]",
+     .min_arguments = 1,
+     .max_arguments = 2,
+     .brief = "Compare the plans of two models, or of one model on two targets.",
+     .help =
+         "A and B are models, or documents of `check --json` with one model. Prints which nodes "
+         "moved between engine and CPU and why, which were added or removed, and what changed "
+         "in segments, MACs and estimated time. Nodes of one model are matched by their ids, "
+         "those of two models by name and operator, in order. With two targets, A is planned for "
+         "the first and B for the second; B may be left out. The exit code is 0 if the plans are "
+         "equal and 3 if they differ.",
+     .run = DiffCommand},
+    {.name = "zoo",
+     .bit = kZoo,
+     .arguments = "SOURCE...",
+     .min_arguments = 1,
+     .max_arguments = 1 << 20,
+     .brief = "Check many models, and write a table of the results.",
+     .help =
+         "A SOURCE is a model, a folder that is searched for *.onnx, or a manifest (a .json file, "
+         "as models/manifest.json is). Each model is checked in a process of its own: a crash, a "
+         "hang or exhausted memory is a result. The folder gets results.jsonl, a line for each "
+         "finished model, and index.html, a table with a page for each model and each reason. If "
+         "the command is interrupted and started again, it goes on. The exit code is 1 if a model "
+         "failed.",
+     .run = ZooCommand},
     {.name = "doctor",
      .bit = kDoctor,
      .arguments = "",
@@ -287,6 +316,64 @@ const Flag kOwnFlags[] = {
      .store = [](Options& o, const std::string& v) { return StoreChoice(v, FormatNames(), o.to); }},
     {.name = "output",
      .value = "DIR",
+     .commands = kZoo,
+     .brief = "The folder of the results.",
+     .help = "It is created, or its results are continued.",
+     .store = Keep<&Options::output>,
+     .letter = "o"},
+    {.name = "run",
+     .value = nullptr,
+     .commands = kZoo,
+     .brief = "Also run each model on each target, and compare it with ONNX Runtime.",
+     .help = "",
+     .store = Set<&Options::run, true>},
+    {.name = "convert",
+     .value = "FORMAT",
+     .commands = kZoo,
+     .brief = "Also convert each model for the first target: netplist or mil.",
+     .help = "The result is in models/ID/FORMAT.",
+     .choices = FormatNames,
+     .store = [](Options& o,
+                 const std::string& v) { return StoreChoice(v, FormatNames(), o.convert); }},
+    {.name = "jobs",
+     .value = "N",
+     .commands = kZoo,
+     .fallback = "1",
+     .brief = "Work on N models at a time.",
+     .help = "",
+     .store = [](Options& o,
+                 const std::string& v) { return StoreWhole<&Options::jobs>(o, v, 1, 1024); }},
+    {.name = "timeout",
+     .value = "SECONDS",
+     .commands = kZoo,
+     .fallback = "0",
+     .brief = "End a process that takes longer; the model's status is timeout.",
+     .help = "Each step of a model (check, run, convert) is a process. 0: no limit.",
+     .store =
+         [](Options& o, const std::string& v) {
+           ANEMONE_RETURN_IF_ERROR(StoreNumber(v, o.timeout));
+           return o.timeout < 0 ? Bad(absl::StrCat("want a number of seconds; got '", v, "'"))
+                                : absl::OkStatus();
+         }},
+    {.name = "memory-limit",
+     .value = "BYTES",
+     .commands = kZoo,
+     .fallback = "0",
+     .brief = "Limit the address space of each process; the model's status is out-of-memory.",
+     .help = "K, M and G are powers of 1024. 0: no limit.",
+     .store =
+         [](Options& o, const std::string& v) {
+           ANEMONE_ASSIGN_OR_RETURN(o.process_memory, ParseBytes(v));
+           return absl::OkStatus();
+         }},
+    {.name = "retry-failed",
+     .value = nullptr,
+     .commands = kZoo,
+     .brief = "Work again on models whose status is not ok.",
+     .help = "",
+     .store = Set<&Options::retry_failed, true>},
+    {.name = "output",
+     .value = "DIR",
      .commands = kConvert,
      .brief = "The folder to write.",
      .help = "It must not exist, or be empty.",
@@ -385,7 +472,7 @@ const Flag kOwnFlags[] = {
      .store = Set<&Options::json, true>},
     {.name = "quiet",
      .value = nullptr,
-     .commands = kCheck,
+     .commands = kCheck | kDiff,
      .brief = "Print the first line only: the answer. No progress.",
      .help = "",
      .store = Set<&Options::quiet, true>,
@@ -399,7 +486,7 @@ const Flag kOwnFlags[] = {
      .letter = "q"},
     {.name = "quiet",
      .value = nullptr,
-     .commands = kReadsModel & ~(kCheck | kRun),
+     .commands = kReadsModel & ~(kCheck | kRun | kDiff),
      .brief = "No progress and no notes.",
      .help = "",
      .store = Set<&Options::quiet, true>,
@@ -409,6 +496,13 @@ const Flag kOwnFlags[] = {
      .commands = kCheck | kRun | kBench,
      .brief = "Print the plan with all details and a line for every node.",
      .help = "",
+     .store = Set<&Options::verbose, true>,
+     .letter = "v"},
+    {.name = "verbose",
+     .value = nullptr,
+     .commands = kDiff,
+     .brief = "List every node that differs.",
+     .help = "Without it at most ten of each kind.",
      .store = Set<&Options::verbose, true>,
      .letter = "v"},
     {.name = "verbose",

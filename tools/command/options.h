@@ -49,7 +49,14 @@ struct Options {
   bool confirm_rewrites = false;  // confirm asks without, the other commands with
   std::string probe;
   std::string expected;  // confirm: the verdict that a script wants; "": any
-  std::string plugin;    // doctor: its library; "": the one that came with the command
+  // zoo: what is done with each model, and the limits of a process.
+  bool run = false, retry_failed = false;
+  std::string convert;
+  int jobs = 1;
+  double timeout = 0;
+  int64_t process_memory = 0;
+  std::vector<std::string> setting_words;  // the flags that are settings, except --target
+  std::string plugin;  // doctor: its library; "": the one that came with the command
 };
 
 }  // namespace anemone

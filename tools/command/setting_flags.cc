@@ -74,6 +74,10 @@ std::vector<Flag> SettingFlags() {
                                      : setting.help,
                      .choices = setting.choices,
                      .store = [&setting](Options& o, const std::string& value) {
+                       if (absl::string_view(setting.name) != "target") {
+                         o.setting_words.push_back(absl::StrCat("--", setting.flag));
+                         if (setting.value != nullptr) o.setting_words.push_back(value);
+                       }
                        return setting.store(o.settings, value);
                      }});
     for (const FlagVariant& variant : kVariants) {

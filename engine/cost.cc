@@ -1,0 +1,136 @@
+#include "engine/cost.h"
+
+#include <algorithm>
+#include <array>
+#include <string>
+
+#include "anemone/compressed.h"
+#include "engine/unit_kind.h"
+
+namespace anemone {
+namespace {
+
+int64_t BytesOfValue(const Dims& dims, Format format = Format::kFloat16) {
+  return dims.elements() * BytesOf(format);
+}
+
+int64_t BytesOfWeight(const Tensor& weight, const Target& target) {
+  const Compressed* compressed = weight.compressed();
+  const bool streams =
+      compressed != nullptr && target.Streams(StreamedFormOf(*compressed)).value_or(false);
+  return streams ? compressed->stored_bytes() : weight.elements() * BytesOf(Format::kFloat16);
+}
+
+// The work of one unit.
+struct Work {
+  double flops = 0;
+  int64_t bytes = 0;  // over the memory bus, without the ports
+  int64_t port_bytes = 0;
+};
+
+class Estimator {
+ public:
+  Estimator(const Network& network, const Target& target, const CostRates& rates)
+      : network_(network), target_(target), rates_(rates), is_output_(network.units.size()) {
+    const auto held = target.limit(Limit::kMatmulWorkingSetBytes);
+    if (held) working_set_ = held->value;
+    for (const OutputPort& port : network.outputs) {
+      if (port.from.source == Operand::Source::kUnit) is_output_[port.from.index] = true;
+    }
+  }
+
+  NetworkCost Estimate() const {
+    std::vector<Work> works;
+    works.reserve(network_.units.size());
+    for (size_t i = 0; i < network_.units.size(); ++i) works.push_back(WorkOf(static_cast<int>(i)));
+    const auto longest = std::max_element(
+        works.begin(), works.end(), [](const Work& a, const Work& b) { return a.flops < b.flops; });
+    NetworkCost cost;
+    std::array<double, 4> us_by_limit = {};
+    for (const Work& work : works) {
+      const bool is_longest = &work == &*longest;
+      cost.units.push_back(CostOfUnit(work, is_longest ? rates_.flops : rates_.chain_flops));
+      cost.us += cost.units.back().us;
+      us_by_limit[static_cast<size_t>(cost.units.back().limit)] += cost.units.back().us;
+    }
+    us_by_limit[static_cast<size_t>(CostLimit::kDispatch)] = rates_.dispatch_us;
+    cost.us += rates_.dispatch_us;
+    cost.limit = static_cast<CostLimit>(std::max_element(us_by_limit.begin(), us_by_limit.end()) -
+                                        us_by_limit.begin());
+    return cost;
+  }
+
+ private:
+  Cost CostOfUnit(const Work& work, double flops_per_second) const {
+    const double work_us = work.flops / flops_per_second * 1e6;
+    const double bus_us = MicrosecondsOf(work.bytes), port_us = MicrosecondsOf(work.port_bytes);
+    if (work_us >= bus_us + port_us) return {work_us, CostLimit::kCompute};
+    return {bus_us + port_us, bus_us >= port_us ? CostLimit::kBandwidth : CostLimit::kTransfer};
+  }
+  double MicrosecondsOf(int64_t bytes) const {
+    return static_cast<double>(bytes) / rates_.bytes_per_second * 1e6;
+  }
+  void AddOperand(const Operand& operand, Work& work) const {
+    switch (operand.source) {
+      case Operand::Source::kInput: {
+        const InputPort& port = network_.inputs[operand.index];
+        work.port_bytes += BytesOfValue(port.dims, port.format);
+        return;
+      }
+      case Operand::Source::kConstant:
+        work.bytes += BytesOfWeight(network_.constants[operand.index].tensor, target_);
+        return;
+      case Operand::Source::kUnit:
+        AddIfLarge(network_.units[operand.index].dims, work);
+        return;
+    }
+  }
+  void AddIfLarge(const Dims& dims, Work& work) const {
+    const int64_t bytes = BytesOfValue(dims);
+    if (bytes > working_set_) work.bytes += bytes;
+  }
+  Work WorkOf(int index) const {
+    const Unit& unit = network_.units[index];
+    Work work;
+    if (is_output_[index]) {
+      work.port_bytes += BytesOfValue(unit.dims);
+    } else if (!unit.kind->run.is_view) {
+      AddIfLarge(unit.dims, work);
+    }
+    if (unit.kind->run.is_view) return work;
+    const std::vector<Bottom> bottoms = network_.BottomsOf(unit);
+    work.flops = 2 * static_cast<double>(unit.kind->macs.Or(0, unit.params.get(), bottoms,
+                                                            unit.weights, unit.dims));
+    for (const Operand& operand : unit.bottoms) AddOperand(operand, work);
+    for (const Tensor& weight : unit.weights) work.bytes += BytesOfWeight(weight, target_);
+    return work;
+  }
+
+  const Network& network_;
+  const Target& target_;
+  const CostRates& rates_;
+  int64_t working_set_ = 0;
+  std::vector<bool> is_output_;
+};
+
+}  // namespace
+
+absl::string_view CostLimitName(CostLimit limit) {
+  static constexpr absl::string_view kNames[] = {"compute", "bandwidth", "dispatch", "transfer"};
+  return kNames[static_cast<int>(limit)];
+}
+
+const CostRates* FindCostRates(const Target& target) {
+  for (const CostRates& rates : AllCostRates()) {
+    if (target.name() == rates.target) return &rates;
+  }
+  return nullptr;
+}
+
+std::optional<NetworkCost> CostOf(const Network& network, const Target& target) {
+  const CostRates* rates = FindCostRates(target);
+  if (rates == nullptr) return std::nullopt;
+  return Estimator(network, target, *rates).Estimate();
+}
+
+}  // namespace anemone

@@ -1,0 +1,61 @@
+// partitioner/plan_diff.h: what differs between two plans: which nodes moved between engine and CPU
+// and why, which were added or removed, and what that costs.
+//
+//   ANEMONE_ASSIGN_OR_RETURN(PlanDiff diff, DiffPlans({"old.onnx", old_plan}, {"new.onnx",
+//   new_plan})); std::cout << DiffText(diff, 80, /*every_node=*/false);
+//
+// A plan is an item of "targets" in the document of `anemone check --json`, so saved documents can
+// be compared too. Two plans of one model are matched by the ids of the file's nodes. Those of two
+// models are matched by name and operator, in order; then by name; then by operator, in order.
+#ifndef ANEMONE_PARTITIONER_PLAN_DIFF_H_
+#define ANEMONE_PARTITIONER_PLAN_DIFF_H_
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "partitioner/plan_json.h"
+
+namespace anemone {
+
+// A plan with the path of its model.
+struct PlanDocument {
+  std::string path;
+  Json plan;
+};
+
+// A node of a plan.
+struct PlannedNode {
+  std::string id, name, op_type, placement;
+  std::string reason;        // if on the CPU: "[rule] message"
+  std::optional<double> us;  // the estimated time on the engine
+  const std::string& label() const { return name.empty() ? id : name; }
+};
+
+struct PlanDiff {
+  struct Side {
+    std::string path, target;
+    Json summary;
+    size_t nodes = 0;
+  };
+
+  Side a, b;
+  std::vector<std::pair<PlannedNode, PlannedNode>> moved;  // between engine and CPU
+  std::vector<PlannedNode> added, removed;
+  // No node differs, and neither do segments and MACs.
+  bool equal = true;
+};
+
+// Errors: kInvalidArgument if a plan is not as docs/schemas/check.json says.
+absl::StatusOr<PlanDiff> DiffPlans(const PlanDocument& a, const PlanDocument& b);
+
+// The document of `anemone diff --json` (docs/schemas/diff.json).
+Json DiffJson(const PlanDiff& diff);
+// At most ten nodes of each list, or every node.
+std::string DiffText(const PlanDiff& diff, int width, bool every_node);
+
+}  // namespace anemone
+
+#endif  // ANEMONE_PARTITIONER_PLAN_DIFF_H_

@@ -1,0 +1,201 @@
+"""`anemone zoo`: sources, results, failures that are results, going on after a kill, and the pages."""
+
+import hashlib
+import json
+import os
+import pathlib
+import random
+import re
+import signal
+import subprocess
+import time
+import unittest
+
+import jsonschema
+from onnx import helper
+
+from support import ANEMONE, ROOT, SANITIZED, CliTest, anemone, environment, model, relu, tensor
+
+SCHEMA = json.loads((ROOT / "docs" / "schemas" / "zoo.json").read_text())
+MASKED = ("seconds",)
+
+
+def chain(*operators):
+    nodes = [helper.make_node(op, [f"v{i}"], [f"v{i + 1}"]) for i, op in enumerate(operators)]
+    return model(nodes, [tensor("v0", [1, 8])], [tensor(f"v{len(operators)}", [1, 8])])
+
+
+class Zoo(CliTest):
+    def setUp(self):
+        super().setUp()
+        self.models = self.folder / "models"
+        self.models.mkdir()
+        self.out = self.folder / "out"
+
+    def put(self, name, what):
+        path = self.models / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(what if isinstance(what, bytes) else what.SerializeToString())
+        return path
+
+    def zoo(self, *words, code=0, sources=None):
+        done = anemone("zoo", *(sources or [self.models]), "-o", self.out, "--json", *words, timeout=120)
+        self.assertEqual(code, done.returncode, done.stdout + done.stderr)
+        document = json.loads(done.stdout)
+        jsonschema.validate(document, SCHEMA)
+        return {pathlib.Path(line["path"]).name: line for line in document["models"]}
+
+    def lines(self):
+        lines = [json.loads(line) for line in (self.out / "results.jsonl").read_text().splitlines()]
+        for line in lines:
+            jsonschema.validate(line, SCHEMA["$defs"]["line"])
+        return lines
+
+    def test_results_are_those_of_check_and_run(self):
+        path = self.put("net.onnx", chain("Relu", "Erf", "Sigmoid"))
+        line = self.zoo("--target", "h11,m1", "--run")["net.onnx"]
+        self.assertEqual("ok", line["status"])
+        checked = json.loads(anemone("check", path, "--target", "h11,h13", "--json").stdout)["models"][0]
+        for target, plan in zip(line["targets"], checked["targets"]):
+            self.assertEqual((plan["target"], plan["summary"]), (target["target"], target["summary"]))
+            self.assertEqual(plan["summary"]["estimate_us"], target["estimate_us"])
+            self.assertGreater(target["cosine"], 0.999)
+            self.assertTrue(target["within_tolerance"])
+            on_cpu = sum(reason["nodes"] for reason in target["reasons"])
+            self.assertEqual(plan["summary"]["cpu_nodes"], on_cpu)
+        self.assertEqual([line], self.lines())
+
+    def test_folders_files_and_manifests(self):
+        self.put("a/b/one.onnx", relu())
+        self.put("two.onnx", relu())
+        self.put("notes.txt", b"no model")
+        free = self.put("other/free.onnx", relu(("batch", 4)))
+        manifest = self.write(json.dumps({"models": [{"path": str(free), "dims": {"batch": 3}}]}).encode(),
+                              "manifest.json")
+        lines = self.zoo(sources=[self.models / "a", self.models / "two.onnx", manifest])
+        self.assertEqual({"one.onnx", "two.onnx", "free.onnx"}, set(lines))
+        self.assertEqual([], lines["free.onnx"]["targets"][0]["summary"]["free_dimensions"])
+
+    def test_a_bad_model_is_a_result(self):
+        self.put("good.onnx", relu())
+        self.put("damaged.onnx", relu().SerializeToString()[:40])
+        self.put("empty.onnx", b"")
+        lines = self.zoo(code=1)
+        self.assertEqual(["refused", "refused", "ok"],
+                         [lines[n]["status"] for n in ("damaged.onnx", "empty.onnx", "good.onnx")])
+        self.assertIn("damaged.onnx", lines["damaged.onnx"]["error"])
+        self.lines()
+
+    def test_the_hash_is_sha256(self):
+        random_bytes = random.Random(3).randbytes(200)
+        for size in (0, 1, 55, 56, 63, 64, 65, 119, 120, 128, 200):
+            self.put(f"{size}.onnx", random_bytes[:size])
+        for name, line in self.zoo("--jobs", "4", code=1).items():
+            size = int(name.removesuffix(".onnx"))
+            wanted = hashlib.sha256(random_bytes[:size]).hexdigest() if size else ""
+            self.assertEqual(wanted, line["sha256"], name)
+
+    def test_time_and_memory_are_limited(self):
+        self.put("net.onnx", relu())
+        line = self.zoo("--timeout", "0.001", code=1)["net.onnx"]
+        self.assertEqual("timeout", line["status"])
+        self.assertEqual("ok", self.zoo("--timeout", "60", "--retry-failed")["net.onnx"]["status"])
+        if not SANITIZED:  # a sanitizer reserves terabytes of addresses
+            self.put("large.onnx", relu((1, 400_000_000)))
+            lines = self.zoo("--memory-limit", "1G", "--run", code=1)
+            self.assertEqual(("ok", "out-of-memory"), (lines["net.onnx"]["status"], lines["large.onnx"]["status"]))
+            line = self.zoo("--memory-limit", "20M", "--policy", "cpu", code=1)["net.onnx"]
+            self.assertEqual("crashed", line["status"])  # it cannot even start
+
+    def test_finished_models_are_not_repeated(self):
+        self.put("net.onnx", relu())
+        self.zoo()
+        before = (self.out / "results.jsonl").read_text()
+        self.zoo()
+        self.assertEqual(before, (self.out / "results.jsonl").read_text())  # also the seconds
+        self.zoo("--target", "h14")
+        self.assertNotEqual(before, (self.out / "results.jsonl").read_text())
+        self.put("net.onnx", relu((1, 5)))
+        changed = self.zoo("--target", "h14")["net.onnx"]
+        self.assertNotEqual(json.loads(before)["sha256"], changed["sha256"])
+
+    def test_only_failed_models_are_retried(self):
+        self.put("bad.onnx", b"bad")
+        self.put("good.onnx", relu())
+        first = self.zoo(code=1)
+        again = self.zoo("--retry-failed", code=1)
+        self.assertEqual(first["good.onnx"], again["good.onnx"])
+        self.assertEqual("refused", again["bad.onnx"]["status"])
+
+    def test_a_killed_run_goes_on(self):
+        for i in range(12):
+            self.put(f"net{i}.onnx", chain(*["Relu", "Erf"] * (1 + i)))
+        whole = self.zoo("--run")
+        os.rename(self.out, self.folder / "whole")
+        words = [str(ANEMONE), "zoo", str(self.models), "-o", str(self.out), "--run", "--jobs", "2"]
+        for seed in range(3):
+            process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                                       env=environment())
+            time.sleep(random.Random(seed).uniform(0.05, 0.4))
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+        with (self.out / "results.jsonl").open("a") as file:  # as if a write had been cut
+            file.write('{"schema": 1, "id"')
+        parts = self.zoo("--run", "--jobs", "2")
+
+        def masked(lines):
+            return {name: {k: v for k, v in line.items() if k not in MASKED} for name, line in lines.items()}
+        self.assertEqual(masked(whole), masked(parts))
+        self.assertEqual(12, len(self.lines()))
+
+    def test_a_foreign_file_is_not_overwritten(self):
+        self.put("net.onnx", relu())
+        self.out.mkdir()
+        for text in ("hello\n", "{}\n", '{"path": "x"}\n'):
+            (self.out / "results.jsonl").write_text(text)
+            done = anemone("zoo", self.models, "-o", self.out)
+            self.assertEqual(1, done.returncode)
+            self.assertIn("line 1 is not a result", done.stderr)
+            self.assertEqual(text, (self.out / "results.jsonl").read_text())
+
+    def test_names_are_data_on_the_pages(self):
+        name = "</script><img src=x onerror=alert(1)>\u202e'\".onnx".replace("/", "\u2044")
+        self.put(name, chain("Relu", "Erf"))
+        self.zoo("--target", "h11")
+        pages = list(self.out.rglob("*.html"))
+        self.assertGreaterEqual(len(pages), 3)
+        for page in pages:
+            html = page.read_text()
+            self.assertNotIn("<img", html)
+            self.assertNotIn("\u202e", html)
+            self.assertEqual([], re.findall(r"(?:src|href)=\"?(?:https?:)?//", html))
+
+    def test_every_link_leads_to_a_page(self):
+        self.put("one.onnx", chain("Relu", "Erf"))
+        self.put("bad.onnx", b"bad")
+        self.zoo("--target", "h11,m4", code=1)
+        for page in self.out.rglob("*.html"):
+            for link in re.findall(r'href="([^"]+)"', page.read_text()):
+                self.assertTrue((page.parent / link).is_file(), f"{page}: {link}")
+        self.assertIn("2 models, 1 ok, 1 refused", (self.out / "index.html").read_text())
+
+    def test_conversion(self):
+        self.put("net.onnx", chain("Relu", "Sigmoid"))
+        for _ in range(2):
+            line = self.zoo("--convert", "mil", "--retry-failed")["net.onnx"]
+        self.assertEqual("ok", line["status"])
+        self.assertTrue((self.out / "models" / line["id"] / "mil" / "manifest.json").is_file())
+
+    def test_wrong_usage(self):
+        self.put("net.onnx", relu())
+        for words, code, said in [(["zoo", self.models], 2, "--output"),
+                                  (["zoo", self.folder / "none", "-o", self.out], 1, "none"),
+                                  (["zoo", self.models, "-o", self.out, "--target", "x1"], 2, "x1"),
+                                  (["zoo", self.models, "-o", self.out, "--jobs", "0"], 2, "--jobs")]:
+            done = anemone(*words)
+            self.assertEqual(code, done.returncode, done.stderr)
+            self.assertIn(said, done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,65 @@
+"""ane.diff(): models, reports, targets, and wrong arguments."""
+
+import json
+import pathlib
+import tempfile
+import unittest
+
+import jsonschema
+import onnx
+import onnxruntime_ep_ane as ane
+from onnx import TensorProto, helper
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+def chain(*operators):
+    nodes = [helper.make_node(op, [f"v{i}"], [f"v{i + 1}"], name=f"{op}_{i}") for i, op in enumerate(operators)]
+    shapes = [helper.make_tensor_value_info(f"v{i}", TensorProto.FLOAT, [1, 8]) for i in (0, len(operators))]
+    return helper.make_model(helper.make_graph(nodes, "chain", shapes[:1], shapes[1:]), ir_version=10,
+                             opset_imports=[helper.make_opsetid("", 21)])
+
+
+class Diff(unittest.TestCase):
+    def test_models_and_reports(self):
+        old, new = chain("Relu", "Sigmoid"), chain("Relu", "Abs", "Sigmoid")
+        diff = ane.diff(old, new)
+        self.assertTrue(diff)
+        self.assertEqual(["Abs_1"], [node.name for node in diff.added if node.op_type == "Abs"])
+        self.assertEqual(dict(diff), dict(ane.diff(ane.check(old), ane.check(new))))
+        schema = json.loads((ROOT / "docs" / "schemas" / "diff.json").read_text())
+        jsonschema.validate(json.loads(json.dumps(diff)), schema)
+        self.assertFalse(ane.diff(old, old))
+        self.assertTrue(str(ane.diff(old, old)).startswith("equal: 2 nodes"))
+
+    def test_targets(self):
+        model = chain("Relu", "Sin")
+        by_words = ane.diff(model, target="m1,m4")
+        self.assertEqual(("h13", "h16"), (by_words.summary.a.target, by_words.summary.b.target))
+        report = ane.check(model, target="m1,m4")
+        self.assertEqual(dict(by_words), dict(ane.diff(report, report, target=["m1", "m4"])))
+        self.assertEqual(dict(by_words), dict(ane.diff(report, target="m1,m4")))
+
+    def test_paths(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = f"{folder}/net.onnx"
+            onnx.save(chain("Relu"), path)
+            self.assertEqual(path, ane.diff(path, path).summary.a.path)
+
+    def test_wrong_arguments(self):
+        model = chain("Relu")
+        report = ane.check(model, target="m1,m4")
+        for error, arguments, keywords, words in [
+            (ValueError, [model], {}, "want a second model, or two targets"),
+            (ValueError, [model], {"target": "m1,m2,m3"}, "one for each side; got 3"),
+            (ValueError, [report, report], {}, "give target= one of h13, h16"),
+            (ValueError, [report, report], {"target": "m2"}, "give target= one of h13, h16"),
+            (ane.UnknownTargetError, [model, model], {"target": "x1"}, "x1"),
+            (TypeError, [model, 3], {}, "want a path"),
+        ]:
+            with self.assertRaisesRegex(error, words):
+                ane.diff(*arguments, **keywords)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,66 @@
+// tools/zoo/job.h: the work on one model of a zoo. Each step is a run of the command `anemone` in a
+// process of its own, so that a crash, a hang or exhausted memory is a result and not an end.
+#ifndef ANEMONE_TOOLS_ZOO_JOB_H_
+#define ANEMONE_TOOLS_ZOO_JOB_H_
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "engine/formats/json.h"
+#include "tools/zoo/process.h"
+#include "tools/zoo/sources.h"
+
+namespace anemone {
+
+// What is done with each model.
+struct ZooWork {
+  std::string command;  // the path of `anemone`
+  std::string folder;   // of the results
+  std::vector<std::string> targets;
+  std::vector<std::string> settings;  // flags of planning, for every step
+  bool runs = false;                  // on each target, compared with ONNX Runtime
+  std::string convert;                // a format, or ""
+  ProcessLimits limits;               // of each step
+
+  // What a result depends on besides the model; a limit only decides whether there is one.
+  std::string Key() const;
+};
+
+class Job {
+ public:
+  Job(const ZooWork& work, const ZooModel& model, std::string id, std::string key,
+      std::string sha256);
+
+  // Starts and ends processes. Returns true if the work is done. Errors: a process cannot be
+  // started.
+  absl::StatusOr<bool> Advance();
+  // The line of results.jsonl; only when the work is done.
+  Json TakeLine();
+
+ private:
+  // A step's words after `anemone`, and what it is for.
+  struct Step {
+    enum class Kind { kCheck, kRun, kConvert } kind;
+    std::vector<std::string> words;
+    size_t target = 0;  // of a run
+  };
+
+  void End(const Step& step, const Ended& ended);
+  void Fail(const char* status, std::string error);
+  void TakeCheck(const Json& document);
+  void TakeRun(const Json& document, size_t target);
+
+  const ZooWork& work_;
+  std::vector<Step> steps_;
+  size_t next_ = 0;
+  std::optional<Process> process_;
+  Json line_;
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+}  // namespace anemone
+
+#endif  // ANEMONE_TOOLS_ZOO_JOB_H_

@@ -1,0 +1,103 @@
+#include "tools/zoo/results.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "base/mapped_file.h"
+#include "base/status_macros.h"
+#include "partitioner/plan_json.h"
+#include "provider/new_file.h"
+
+namespace anemone {
+namespace {
+
+std::string TextAt(const Json& line, const char* key) {
+  const auto found = line.find(key);
+  return found != line.end() && found->is_string() ? found->get<std::string>() : "";
+}
+
+bool IsLine(const Json& line) {
+  if (!line.is_object() || TextAt(line, "path").empty() || TextAt(line, "key").empty() ||
+      TextAt(line, "id").empty() || TextAt(line, "status").empty()) {
+    return false;
+  }
+  const auto targets = line.find("targets");
+  return targets != line.end() && targets->is_array();
+}
+
+}  // namespace
+
+absl::StatusOr<Results> Results::Open(const std::string& path) {
+  Results results;
+  results.path_ = path;
+  std::error_code error;
+  if (!std::filesystem::exists(path, error) || std::filesystem::file_size(path, error) == 0) {
+    return results;
+  }
+  ANEMONE_ASSIGN_OR_RETURN(const auto file, MappedFile::Open(path));
+  absl::string_view text = file->text();
+  const bool is_complete = text.back() == '\n';
+  for (int number = 1; !text.empty(); ++number) {
+    const size_t end = text.find('\n');
+    if (end == absl::string_view::npos) break;  // incomplete
+    Json line = Json::parse(text.substr(0, end), nullptr, /*allow_exceptions=*/false);
+    if (!IsLine(line)) {
+      return absl::InvalidArgumentError(absl::StrCat(path, ": line ", number,
+                                                     " is not a result of `anemone zoo`; "
+                                                     "remove the file, or choose another folder"));
+    }
+    std::string name = TextAt(line, "path");
+    results.lines_.insert_or_assign(std::move(name), std::move(line));
+    text.remove_prefix(end + 1);
+  }
+  if (!is_complete) ANEMONE_RETURN_IF_ERROR(results.Finish());
+  return results;
+}
+
+const Json* Results::Find(const std::string& path) const {
+  const auto found = lines_.find(path);
+  return found == lines_.end() ? nullptr : &found->second;
+}
+
+const Json* Results::FindKey(const std::string& key) const {
+  for (const auto& [path, line] : lines_) {
+    if (TextAt(line, "key") == key) return &line;
+  }
+  return nullptr;
+}
+
+absl::Status Results::Add(Json line) {
+  const std::string text = JsonText(line) + "\n";
+  const int file = open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  const bool written =
+      file >= 0 && write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size());
+  const int problem = errno;
+  if (file >= 0 && close(file) != 0 && written) {
+    return absl::ResourceExhaustedError(absl::StrCat(path_, ": ", std::strerror(errno)));
+  }
+  if (!written) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat(path_, ": cannot be written: ", std::strerror(problem)));
+  }
+  std::string path = TextAt(line, "path");
+  lines_.insert_or_assign(std::move(path), std::move(line));
+  return absl::OkStatus();
+}
+
+absl::Status Results::Finish() {
+  ANEMONE_ASSIGN_OR_RETURN(const auto file, NewFile::Make(path_));
+  for (const auto& [path, line] : lines_) {
+    ANEMONE_RETURN_IF_ERROR(file->Write(JsonText(line) + "\n"));
+  }
+  return file->PutIntoPlace();
+}
+
+}  // namespace anemone

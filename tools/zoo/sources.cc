@@ -1,0 +1,135 @@
+#include "tools/zoo/sources.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "base/mapped_file.h"
+#include "base/status_macros.h"
+#include "engine/formats/json.h"
+
+namespace anemone {
+namespace {
+
+namespace fs = std::filesystem;
+
+absl::Status AddFolder(const std::string& folder, std::vector<ZooModel>& models) {
+  std::error_code error;
+  fs::recursive_directory_iterator entries(folder, fs::directory_options::skip_permission_denied,
+                                           error);
+  const size_t before = models.size();
+  for (; !error && entries != fs::recursive_directory_iterator(); entries.increment(error)) {
+    if (entries->is_regular_file(error) && entries->path().extension() == ".onnx") {
+      models.push_back({entries->path().string(), {}, {}});
+    }
+  }
+  if (error) return absl::NotFoundError(absl::StrCat(folder, ": ", error.message()));
+  if (models.size() > before) return absl::OkStatus();
+  return absl::NotFoundError(absl::StrCat(folder, ": there is no .onnx file in it"));
+}
+
+// Where models/fetch.py puts a model of a package.
+std::string CachedPath(const std::string& package, const std::string& file) {
+  const auto variable = [](const char* name) {
+    const char* value = std::getenv(name);
+    return std::string(value == nullptr ? "" : value);
+  };
+  std::string base = variable("ANEMONE_CACHE_DIR");
+  if (base.empty()) {
+    const std::string cache = variable("XDG_CACHE_HOME");
+    base =
+        absl::StrCat(cache.empty() ? absl::StrCat(variable("HOME"), "/.cache") : cache, "/anemone");
+  }
+  return absl::StrCat(base, "/models/", absl::StrReplaceAll(package, {{"==", "-"}}), "/",
+                      fs::path(file).filename().string());
+}
+
+std::string TextAt(const Json& entry, const char* key) {
+  const auto found = entry.find(key);
+  return found != entry.end() && found->is_string() ? found->get<std::string>() : "";
+}
+
+// "1x3x224x224" or "scalar".
+std::string ShapeText(const Json& shape) {
+  std::vector<std::string> sizes;
+  for (const Json& size : shape) sizes.push_back(size.dump());
+  return sizes.empty() ? "scalar" : absl::StrJoin(sizes, "x");
+}
+
+void AddPairs(const Json& entry, const char* key, const char* flag,
+              std::string (*text)(const Json&), std::vector<std::string>& words) {
+  const auto found = entry.find(key);
+  if (found == entry.end() || !found->is_object()) return;
+  for (const auto& [name, value] : found->items()) {
+    words.emplace_back(flag);
+    words.push_back(absl::StrCat(name, "=", text(value)));
+  }
+}
+
+absl::Status AddManifest(const std::string& path, std::vector<ZooModel>& models) {
+  ANEMONE_ASSIGN_OR_RETURN(const auto file, MappedFile::Open(path));
+  const Json manifest = Json::parse(file->text(), nullptr, /*allow_exceptions=*/false);
+  const auto list = manifest.is_object() ? manifest.find("models") : manifest.end();
+  if (list == manifest.end() || !list->is_array()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": want a manifest: an object with a list \"models\""));
+  }
+  for (const Json& entry : *list) {
+    if (!entry.is_object())
+      return absl::InvalidArgumentError(absl::StrCat(path, ": a model is no object"));
+    const std::string own = TextAt(entry, "path");
+    const std::string package = TextAt(entry, "package"), file_name = TextAt(entry, "file");
+    if (own.empty() && (package.empty() || file_name.empty())) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(path, ": a model has no \"path\", and no \"package\" with \"file\""));
+    }
+    ZooModel model{own.empty() ? CachedPath(package, file_name)
+                               : (fs::path(path).parent_path() / own).string(),
+                   {},
+                   {}};
+    AddPairs(
+        entry, "dims", "--dim", [](const Json& size) { return size.dump(); }, model.bindings);
+    AddPairs(entry, "shapes", "--shape", ShapeText, model.bindings);
+    AddPairs(
+        entry, "ranges", "--range",
+        [](const Json& ends) {
+          return ends.is_array() && ends.size() == 2
+                     ? absl::StrCat(ends[0].dump(), ":", ends[1].dump())
+                     : ends.dump();
+        },
+        model.ranges);
+    models.push_back(std::move(model));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<ZooModel>> FindModels(const std::vector<std::string>& sources) {
+  std::vector<ZooModel> models;
+  for (const std::string& source : sources) {
+    std::error_code error;
+    const fs::file_status status = fs::status(source, error);
+    if (!fs::exists(status))
+      return absl::NotFoundError(absl::StrCat(source, ": no such file or folder"));
+    if (fs::is_directory(status)) {
+      ANEMONE_RETURN_IF_ERROR(AddFolder(source, models));
+    } else if (absl::EndsWith(source, ".json")) {
+      ANEMONE_RETURN_IF_ERROR(AddManifest(source, models));
+    } else {
+      models.push_back({source, {}, {}});
+    }
+  }
+  const auto before = [](const ZooModel& a, const ZooModel& b) { return a.path < b.path; };
+  std::stable_sort(models.begin(), models.end(), before);
+  const auto same = [](const ZooModel& a, const ZooModel& b) { return a.path == b.path; };
+  models.erase(std::unique(models.begin(), models.end(), same), models.end());
+  return models;
+}
+
+}  // namespace anemone
