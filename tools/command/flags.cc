@@ -541,7 +541,7 @@ std::vector<std::string> CommandNames() {
 
 std::string NoSuchCommand(absl::string_view name) {
   // Reserved by docs/interface.md.
-  constexpr absl::string_view kLater[] = {"diff", "generate", "patch", "report", "train", "zoo"};
+  constexpr absl::string_view kLater[] = {"generate", "patch", "report", "train"};
   const bool is_later = std::find(std::begin(kLater), std::end(kLater), name) != std::end(kLater);
   const std::string question = is_later ? "" : DidYouMean(name, CommandNames());
   return absl::StrCat("command '", name, "': ", is_later ? "not in this version" : "unknown", "; ",
