@@ -169,7 +169,8 @@ const Command kCommands[] = {
      .brief = "Check many models, and write a table of the results.",
      .help =
          "A SOURCE is a model, a folder that is searched for *.onnx, or a manifest (a .json file, "
-         "as models/manifest.json is). Each model is checked in a process of its own: a crash, a "
+         "in the form of models/manifest.json). Each model is checked in a process of its own: a "
+         "crash, a "
          "hang or exhausted memory is a result. The folder gets results.jsonl, a line for each "
          "finished model, and index.html, a table with a page for each model and each reason. If "
          "the command is interrupted and started again, it goes on. The exit code is 1 if a model "
