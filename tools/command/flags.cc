@@ -168,7 +168,7 @@ const Command kCommands[] = {
      .max_arguments = 1 << 20,
      .brief = "Check many models, and write a table of the results.",
      .help =
-         "A SOURCE is a model, a folder that is searched for *.onnx, or a manifest (a .json file, "
+         "A SOURCE is a model, a folder that is searched for *.onnx, or a manifest (a .json file "
          "in the form of models/manifest.json). Each model is checked in a process of its own: a "
          "crash, a "
          "hang or exhausted memory is a result. The folder gets results.jsonl, a line for each "
