@@ -70,7 +70,9 @@ def diff(
         ane.diff("net.onnx", target="m1,m4")
 
     With two targets, `a` is planned for the first and `b` for the second."""
-    names = target.split(",") if isinstance(target, str) else list(target or [None])
+    names: list[str | None] = [None]
+    if target is not None:
+        names = [*(target.split(",") if isinstance(target, str) else target)]
     if len(names) > 2:
         raise ValueError(f"target: want one target, or one for each side; got {len(names)}")
     if b is None and names[0] == names[-1]:

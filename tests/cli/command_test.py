@@ -193,7 +193,7 @@ class Commands(CliTest):
                              (["fly"], "fly"),
                              (["run", path, "--policy", "most"], "maximal"),
                              (["run", path, "--tolerance", "cosine=0.9"], "--compare"),
-                             (["zoo", path], "not in this version"),
+                             (["report", path], "not in this version"),
                              (["completion", "tcsh"], "bash")):
             self.expect_error(anemone(*words), piece, code=2)
 

@@ -34,6 +34,7 @@ ELSEWHERE = {
     "build/setup.cmake": "tools/setup",
     "numerics.cc": "cmake/generate_numerics.py",
     "numerics.h": "cmake/generate_numerics.py",
+    "cost_table.cc": "cmake/generate_tables.py",
     "device_limit_table.h": "cmake/generate_tables.py",
     "hidden_layer_table.cc": "cmake/generate_tables.py",
     "netplist_table.cc": "cmake/generate_tables.py",
@@ -44,8 +45,8 @@ ELSEWHERE = {
     "target_table.cc": "cmake/generate_tables.py",
     "warning_table.h": "cmake/generate_tables.py",
     "folder/x_y.cc": "an example",
-    "engine/dispatch_cost.h": "docs/adding/data_table.patch",
-    "engine/tables/dispatch.json": "docs/adding/data_table.patch",
+    "engine/clock_range.h": "docs/adding/data_table.patch",
+    "engine/tables/clocks.json": "docs/adding/data_table.patch",
     "engine/tables/rules/channel_shuffle.json": "docs/adding/unit.patch",
     "kernels/units/channel_shuffle.cc": "docs/adding/unit.patch",
 }

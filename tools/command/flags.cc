@@ -168,8 +168,9 @@ const Command kCommands[] = {
      .max_arguments = 1 << 20,
      .brief = "Check many models, and write a table of the results.",
      .help =
-         "A SOURCE is a model, a folder that is searched for *.onnx, or a manifest (a .json file, "
-         "as models/manifest.json is). Each model is checked in a process of its own: a crash, a "
+         "A SOURCE is a model, a folder that is searched for *.onnx, or a manifest (a .json file "
+         "in the form of models/manifest.json). Each model is checked in a process of its own: a "
+         "crash, a "
          "hang or exhausted memory is a result. The folder gets results.jsonl, a line for each "
          "finished model, and index.html, a table with a page for each model and each reason. If "
          "the command is interrupted and started again, it goes on. The exit code is 1 if a model "
@@ -541,7 +542,7 @@ std::vector<std::string> CommandNames() {
 
 std::string NoSuchCommand(absl::string_view name) {
   // Reserved by docs/interface.md.
-  constexpr absl::string_view kLater[] = {"diff", "generate", "patch", "report", "train", "zoo"};
+  constexpr absl::string_view kLater[] = {"generate", "patch", "report", "train"};
   const bool is_later = std::find(std::begin(kLater), std::end(kLater), name) != std::end(kLater);
   const std::string question = is_later ? "" : DidYouMean(name, CommandNames());
   return absl::StrCat("command '", name, "': ", is_later ? "not in this version" : "unknown", "; ",

@@ -33,7 +33,7 @@ absl::Status AddFolder(const std::string& folder, std::vector<ZooModel>& models)
   return absl::NotFoundError(absl::StrCat(folder, ": there is no .onnx file in it"));
 }
 
-// Where models/fetch.py puts a model of a package.
+// Where models/manifest.py puts a model of a package.
 std::string CachedPath(const std::string& package, const std::string& file) {
   const auto variable = [](const char* name) {
     const char* value = std::getenv(name);

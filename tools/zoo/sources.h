@@ -19,8 +19,9 @@ struct ZooModel {
 
 // The models of all sources, sorted by path, each once:
 //   a folder: every *.onnx below it; links are not followed
-//   a .json file: a manifest, as models/manifest.json is. Its entries name a "path" relative to the
-//     manifest, or a "package" and "file" that models/fetch.py has put into the cache folder.
+//   a .json file: a manifest in the form of models/manifest.json. Its entries name a "path"
+//   relative to the
+//     manifest, or a "package" and "file" that models/manifest.py has put into the cache folder.
 //   another file: a model
 // Errors: kNotFound, kInvalidArgument (no manifest); a source without a model is an error too.
 absl::StatusOr<std::vector<ZooModel>> FindModels(const std::vector<std::string>& sources);
