@@ -91,6 +91,10 @@ absl::StatusOr<const Target*> FindTarget(absl::string_view name) {
   for (const Target& target : AllTargets()) {
     if (wanted == target.option_name()) return &target;
   }
+  if (wanted.empty()) {
+    return absl::NotFoundError(
+        "a target name is empty; give one as m1, or several as m1,m4; `anemone targets` lists all");
+  }
   return absl::NotFoundError(
       absl::StrCat("target '", name, "': no such target or product; near: ",
                    absl::StrJoin(NearNames(wanted, TargetAndProductNames()), ", "),

@@ -15,6 +15,7 @@
 #include "importer/read/external_data.h"
 #include "importer/read/reader.h"
 #include "importer/read/skeleton.h"
+#include "importer/refused_sizes.h"
 #include "importer/simplify.h"
 
 namespace anemone {
@@ -46,24 +47,26 @@ std::string OneLine(absl::string_view message) {
 
 // Converts exceptions of the whole import to a status: the ONNX library throws, and memory may run
 // out.
-template <class F>
-absl::StatusOr<Model> GuardedImport(const std::string& where, F&& import) {
-  absl::StatusOr<Model> model = Guarded("import the model", import);
+absl::StatusOr<Model> GuardedImport(const std::string& where, const ImportOptions& options,
+                                    const ImportAgain& import) {
+  const ImportAgain guarded = [&](const ImportOptions& at) {
+    return Guarded("import the model", [&] { return import(at); });
+  };
+  absl::StatusOr<Model> model = guarded(options);
   if (model.ok()) return model;
-  const absl::Status line(model.status().code(),
-                          OneLine(absl::StrCat(where, ": ", model.status().message())));
-  return IsUsageError(model.status()) ? AsUsageError(line) : line;
+  const absl::Status status = ExplainSizes(options, model.status(), guarded);
+  const absl::Status line(status.code(), OneLine(absl::StrCat(where, ": ", status.message())));
+  return IsUsageError(status) ? AsUsageError(line) : line;
 }
 
 absl::StatusOr<Model> ImportText(const std::string& where, absl::string_view file,
-                                 std::shared_ptr<const void> owner, ExternalData external,
-                                 const ImportOptions& options) {
-  return GuardedImport(where, [&]() -> absl::StatusOr<Model> {
-    ANEMONE_ASSIGN_OR_RETURN(std::unique_ptr<const Skeleton> skeleton,
-                             MakeSkeleton(file, std::move(owner)));
-    absl::StatusOr<Model> model = ReadModel(*skeleton, std::move(external));
+                                 const std::shared_ptr<const void>& owner,
+                                 const ExternalData& external, const ImportOptions& options) {
+  return GuardedImport(where, options, [&](const ImportOptions& at) -> absl::StatusOr<Model> {
+    ANEMONE_ASSIGN_OR_RETURN(std::unique_ptr<const Skeleton> skeleton, MakeSkeleton(file, owner));
+    absl::StatusOr<Model> model = ReadModel(*skeleton, external);
     skeleton.reset();
-    return Finish(std::move(model), options);
+    return Finish(std::move(model), at);
   });
 }
 
@@ -86,14 +89,14 @@ absl::StatusOr<Model> ImportBytes(absl::string_view bytes, const std::string& di
 absl::StatusOr<Model> ImportShared(std::shared_ptr<const std::string> bytes,
                                    const std::string& directory, const ImportOptions& options) {
   const absl::string_view text = *bytes;
-  return ImportText("model in memory", text, std::move(bytes), ExternalData::InFolder(directory),
-                    options);
+  return ImportText(kInMemory, text, bytes, ExternalData::InFolder(directory), options);
 }
 
 absl::StatusOr<Model> ImportSkeleton(const Skeleton& skeleton, const std::string& where,
                                      const ImportOptions& options) {
-  return GuardedImport(
-      where, [&] { return Finish(ReadModel(skeleton, ExternalData::InFolder("")), options); });
+  return GuardedImport(where, options, [&](const ImportOptions& at) {
+    return Finish(ReadModel(skeleton, ExternalData::InFolder("")), at);
+  });
 }
 
 }  // namespace anemone

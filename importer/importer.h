@@ -5,7 +5,8 @@
 //
 // Errors: kNotFound (no such file, missing external data or initializer), kDataLoss (truncated,
 // damaged), kInvalidArgument (the model breaks ONNX's rules; a binding that cannot be applied),
-// kResourceExhausted (nesting, expansion or size beyond our limits), kUnimplemented.
+// kResourceExhausted (nesting, expansion or size beyond our limits), kUnimplemented. A binding that
+// cannot be applied, and a size that the model cannot have, is a UsageError.
 // Messages: "where: what; remedy".
 #ifndef ANEMONE_IMPORTER_IMPORTER_H_
 #define ANEMONE_IMPORTER_IMPORTER_H_
@@ -25,6 +26,9 @@ namespace anemone {
 
 struct Skeleton;
 
+// The name of a model that has no file, in messages.
+inline constexpr char kInMemory[] = "model in memory";
+
 // ONNX Runtime 1.23, the oldest version that we support, implements this opset completely. Every
 // node is converted to it if its semantics can be expressed there.
 inline constexpr int kWorkingOpset = 21;
@@ -41,6 +45,9 @@ struct ImportOptions {
   Evaluator evaluate;    // folds constants; if empty, only shape arithmetic is folded
   bool simplify = true;  // run the passes; false keeps the nodes of the working opset
   int stop_after = -1;   // stop after this many rewrites (to bisect a wrong rewrite); -1: no limit
+  // Whether the error of a model that cannot have these sizes names them and sizes that fit, which
+  // takes up to 73 more imports.
+  bool find_sizes = true;
 };
 
 absl::StatusOr<Model> ImportFile(const std::string& path, const ImportOptions& options);

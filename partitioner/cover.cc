@@ -57,6 +57,14 @@ const char* RemedyOfUncovered(const Node& node) {
 }
 
 Verdict Uncovered(const Node& node, const PlanOptions& options) {
+  if (options.bodies && !BodiesOf(node).empty()) {
+    return OwnRefusal(
+        Layer::kCoverage, std::string(kBodyOnCpu),
+        "ONNX Runtime runs its bodies with it: nothing in them can run on the engine, or "
+        "sizes are unknown",
+        "bind free dimensions, if there are any, with --dim or --shape; "
+        "docs/control_flow.md says which bodies run on the engine");
+  }
   const std::vector<const Lowering*>& rows = LoweringsOf(node.domain, node.op_type);
   const bool is_rewritten = std::any_of(rows.begin(), rows.end(), [](const Lowering* row) {
     return row->match == nullptr && row->lower != nullptr && row->rewritten;

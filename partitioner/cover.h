@@ -6,10 +6,14 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "kernels/lowering.h"
 #include "partitioner/plan.h"
 
 namespace anemone {
+
+// The rule of a node that stays on the CPU with all nodes of its bodies.
+inline constexpr absl::string_view kBodyOnCpu = "body-on-cpu";
 
 // The nodes that one lowering covers, or one node that no lowering covers.
 struct Cover {

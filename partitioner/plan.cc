@@ -343,7 +343,12 @@ absl::StatusOr<Plan> MakePlan(const Model& model, const PlanOptions& options) {
   if (plan.engine_segments() == 0) plan.status = Status::kUnknown;  // the engine accepted nothing
   AddWarnings(model, plan);
   for (const ImportWarning& w : model.warnings) {
-    plan.warnings.push_back({w.rule, w.where, w.message, w.remedy, ""});
+    const auto origin = std::find_if(model.origins.begin(), model.origins.end(),
+                                     [&](const Origin& of) { return of.id == w.where; });
+    const bool is_node = origin != model.origins.end();
+    plan.warnings.push_back(
+        {w.rule, w.where, w.message, w.remedy, "",
+         is_node ? static_cast<OriginId>(origin - model.origins.begin()) : kNone});
   }
   return plan;
 }

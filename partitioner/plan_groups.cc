@@ -113,9 +113,11 @@ std::vector<ReasonGroup> ReasonGroupsOf(const Model& model, const Plan& plan, bo
     }
     ReasonGroup& group = groups[found->second];
     group.macs = SumOf(group.macs, row.entry->macs);
+    const bool has_bodies = verdict.own_rule == kBodyOnCpu;  // whose operators are not the reason
+    if (has_bodies) ++operators[found->second][OperatorOf(model.origins[row.entry->shown])];
     for (OriginId origin : NodesShown(model, *row.entry)) {
       ++group.nodes;
-      ++operators[found->second][OperatorOf(model.origins[origin])];
+      if (!has_bodies) ++operators[found->second][OperatorOf(model.origins[origin])];
     }
   }
   for (size_t i = 0; i < groups.size(); ++i) {

@@ -365,10 +365,10 @@ std::string PlanLine(const Model& model, const Plan& plan) {
   return FirstThatFits({line, answer, amount});
 }
 
-std::string FreeDimensionsText(const Model& model, int width) {
+std::string FreeDimensionsText(const Model& model, int width, absl::string_view aim) {
   const std::vector<std::string> flags = BindingFlags(model);
   if (flags.empty()) return "";
-  std::string text = flags.size() == 1 ? "  bind it:" : "  bind them:";
+  std::string text = absl::StrCat("  ", aim, flags.size() == 1 ? "bind it:" : "bind them:");
   int column = Columns(text);
   for (size_t i = 0; i < flags.size(); ++i) {
     const std::string flag = Printable(flags[i]);
@@ -388,6 +388,20 @@ std::string RuntimeRemedy(const Model& model, const PlanTextOptions& options) {
   if (missing == nullptr) return "";
   return Paragraph(2, 4, options, absl::StrCat("remedy: ", missing->remedy)) +
          "  without ONNX Runtime:\n";
+}
+
+std::string NotPlannedLine(const Target& target) {
+  return absl::StrCat(TargetLabel(target),
+                      ": planned at the first run, for the sizes of its arrays");
+}
+
+std::string NotPlannedText(const Model& model, const Target& target, int width) {
+  PlanTextOptions options;
+  options.width = width;
+  return absl::StrCat(
+      Paragraph(0, 2, options, NotPlannedLine(target)),
+      Paragraph(2, 4, options, absl::StrCat("free dimensions: ", FreeDimensionNames(model))),
+      FreeDimensionsText(model, width, "to plan before a run, "));
 }
 
 std::string WhyShareUnknown(const Model& model, const Plan& plan) {

@@ -30,6 +30,11 @@ std::string ShareUnknownLine(const Model& model, const Plan& plan, absl::string_
 // warnings.
 std::string PlanText(const Model& model, const Plan& plan, const PlanTextOptions& options);
 
+// The same of a model that a session plans for the sizes of each run's arrays, before the first
+// run: "M1: planned at the first run, for the sizes of its arrays".
+std::string NotPlannedLine(const Target& target);
+std::string NotPlannedText(const Model& model, const Target& target, int width);
+
 // A plan of a model, and the sizes that the model is bound to ("seq=8"; "" if it is at one size).
 struct PlanAtSize {
   const Model* model;
@@ -43,8 +48,9 @@ struct PlanAtSize {
 std::string PlansText(absl::Span<const PlanAtSize> plans, absl::string_view notes,
                       const PlanTextOptions& options);
 
-// "  bind them: --dim batch=1 --dim height=224"; "" if no dimension is free.
-std::string FreeDimensionsText(const Model& model, int width);
+// "  bind them: --dim batch=1 --dim height=224"; "" if no dimension is free. `aim` comes before
+// "bind".
+std::string FreeDimensionsText(const Model& model, int width, absl::string_view aim = "");
 
 // If ONNX Runtime is missing: the remedy, and a title for what is known without it; else "".
 std::string RuntimeRemedy(const Model& model, const PlanTextOptions& options);

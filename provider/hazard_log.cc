@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "kernels/fp16_range.h"
 #include "partitioner/bodies.h"
 
@@ -19,19 +20,23 @@ HazardLog::HazardLog(const Model& model, const Plan& plan)
 void HazardLog::AddConstants(const Model& model, const Plan& plan) {
   for (const PlanPart& part : PartsOf(model.graph, plan)) {
     const GraphView view(*part.graph);
+    std::vector<std::string> units(part.graph->nodes.size());
+    for (const PlanEntry& entry : part.plan->entries) {
+      for (NodeId id : entry.nodes) units[id] = entry.units.empty() ? "" : entry.units.front();
+    }
     for (size_t i = 0; i < part.plan->segments.size(); ++i) {
       const Segment& segment = part.plan->segments[i];
       if (segment.placement != Placement::kEngine) continue;
       for (NodeId id : segment.nodes) {
         AddConstantsOf(model, view, view.graph.nodes[id],
-                       part.plan->first_segment + static_cast<int>(i));
+                       part.plan->first_segment + static_cast<int>(i), units[id]);
       }
     }
   }
 }
 
 void HazardLog::AddConstantsOf(const Model& model, const GraphView& view, const Node& node,
-                               int segment) {
+                               int segment, const std::string& unit) {
   const Origin& origin = model.origins[NamingOrigin(model, node)];
   Hazard where;
   where.segment = segment;
@@ -44,11 +49,12 @@ void HazardLog::AddConstantsOf(const Model& model, const GraphView& view, const 
                            constant->compressed() == nullptr && RoundsEachConstant(node);
     if (!is_stored || FormOf(view, node, i) == ConstantForm::kFactored) continue;
     where.message = absl::StrCat("constant '", view.graph.values[node.inputs[i]].name, "': ");
-    Add(where, ConstantHazards(*constant));
+    Add(where, ConstantHazards(*constant), unit);
   }
 }
 
-void HazardLog::Add(const Hazard& where, const std::vector<UnitHazard>& found) {
+void HazardLog::Add(const Hazard& where, const std::vector<UnitHazard>& found,
+                    const std::string& unit) {
   std::lock_guard<std::mutex> lock(mutex_);
   for (const UnitHazard& h : found) {
     Hazard& told = hazards_.emplace_back(where);
@@ -59,7 +65,9 @@ void HazardLog::Add(const Hazard& where, const std::vector<UnitHazard>& found) {
     told.operands = h.operands;
     if (h.rule->limit != 0) told.limit = h.rule->limit;
     told.message += h.rule->words;
-    told.remedy = h.rule->remedy;
+    told.remedy = unit.empty()
+                      ? absl::StrReplaceAll(h.rule->remedy, {{" (--policy refuse:UNIT)", ""}})
+                      : absl::StrReplaceAll(h.rule->remedy, {{"UNIT", unit}});
     told.rule = h.rule->rule;
     told.source = h.rule->source;
     told.status = std::string(StatusName(h.rule->status));
@@ -83,14 +91,15 @@ void HazardLog::AddUnit(int segment, const UnitRun& run) {
     where.name = origin->name;
     where.op_type = origin->op_type;
   }
-  Add(where, *found);
+  Add(where, *found, where.unit);
 }
 
-void HazardLog::AddPort(int segment, const std::string& value, const Tensor& tensor) {
+void HazardLog::AddPort(int segment, const std::string& value, const Tensor& tensor,
+                        absl::string_view unit) {
   Hazard where;
   where.name = value;
   where.segment = segment;
-  Add(where, PortHazards(tensor));
+  Add(where, PortHazards(tensor), std::string(unit));
 }
 
 absl::StatusOr<std::vector<Hazard>> HazardLog::Take() {

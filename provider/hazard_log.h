@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "anemone/hazard.h"
 #include "anemone/tensor.h"
 #include "engine/device.h"
@@ -26,17 +27,19 @@ class HazardLog {
 
   // `segment` is the number shown in reports (Plan::first_segment).
   void AddUnit(int segment, const UnitRun& run);
-  // Adds a value that enters the engine in `segment`.
-  void AddPort(int segment, const std::string& value, const Tensor& tensor);
+  // Adds a value that enters the engine in `segment`, where a unit of type `unit` reads it.
+  void AddPort(int segment, const std::string& value, const Tensor& tensor, absl::string_view unit);
 
   // Returns all hazards in the order of the plan's segments; in a segment, ports come before units.
   absl::StatusOr<std::vector<Hazard>> Take();
 
  private:
-  // A message in `where` is put before that of the hazard.
-  void Add(const Hazard& where, const std::vector<UnitHazard>& found);
+  // A message in `where` is put before that of the hazard. `unit` is the type of the unit that a
+  // remedy tells the user to refuse; "" if it is not known.
+  void Add(const Hazard& where, const std::vector<UnitHazard>& found, const std::string& unit);
   void AddConstants(const Model& model, const Plan& plan);
-  void AddConstantsOf(const Model& model, const GraphView& view, const Node& node, int segment);
+  void AddConstantsOf(const Model& model, const GraphView& view, const Node& node, int segment,
+                      const std::string& unit);
 
   const UnitNames names_;
   const math::Numerics& numerics_;

@@ -8,51 +8,85 @@
 namespace anemone {
 namespace {
 
-absl::string_view TypeOf(const Unit& unit) { return unit.kind == nullptr ? "" : unit.kind->type; }
+UnitAt At(const Unit& unit) {
+  return {unit.name, unit.kind == nullptr ? absl::string_view() : unit.kind->type};
+}
+
+// The value after which a unit is named: "y" of "y" and of "y#2".
+absl::string_view ValueOf(absl::string_view unit) {
+  const size_t mark = unit.rfind('#');
+  const bool is_number = mark != absl::string_view::npos &&
+                         unit.find_first_not_of("0123456789", mark + 1) == absl::string_view::npos;
+  return is_number ? unit.substr(0, mark) : unit;
+}
+
+std::string Advice(const RangeWarning& warning, absl::string_view option, absl::string_view node) {
+  const UnitAt& unit = warning.unit;
+  if (unit.type.empty()) return "";
+  const std::string who =
+      node.empty() ? absl::StrCat("the node that makes '", Printable(ValueOf(unit.name)), "'")
+                   : absl::StrCat("node ", node);
+  return absl::StrCat("; ", who, warning.enters ? " reads" : " computes",
+                      warning.count == 1 ? " it" : " them", warning.enters ? " first: " : ": ",
+                      option, "refuse:", unit.type,
+                      " runs it on the CPU, and all others that become such units");
+}
 
 }  // namespace
 
-absl::string_view ReaderOf(const Network& network, int input) {
+UnitAt ReaderOf(const Network& network, int input) {
   for (const Unit& unit : network.units) {
     for (const Operand& bottom : unit.bottoms) {
-      if (bottom.source == Operand::Source::kInput && bottom.index == input) return TypeOf(unit);
+      if (bottom.source == Operand::Source::kInput && bottom.index == input) return At(unit);
     }
   }
-  return "";
+  return {};
 }
 
-absl::string_view MakerOf(const Network& network, int output) {
+UnitAt MakerOf(const Network& network, int output) {
   Operand from = network.outputs[output].from;
   while (from.source == Operand::Source::kUnit) {
     const Unit& unit = network.units[from.index];
-    if (unit.kind == nullptr || !unit.kind->run.is_view || unit.bottoms.empty()) {
-      return TypeOf(unit);
-    }
+    if (unit.kind == nullptr || !unit.kind->run.is_view || unit.bottoms.empty()) return At(unit);
     from = unit.bottoms[0];
   }
-  return "";
+  return {};
 }
 
-std::string RangeWatch::Advice(absl::string_view unit) const {
-  if (unit.empty()) return "";
-  return absl::StrCat("; to keep ", unit, " off the engine, give ", option_, "refuse:", unit);
+std::string RangeWarningText(const RangeWarning& warning, absl::string_view option,
+                             absl::string_view node) {
+  const char* verb = warning.count == 1 ? " is " : " are ";
+  const std::string which = absl::StrCat(warning.count, " of ", warning.elements, " values of '",
+                                         Printable(warning.value), "'", verb);
+  const std::string what =
+      warning.enters
+          ? absl::StrCat("above ", fp16::kLargest, ", the largest number of fp16, and", verb,
+                         "infinite on the engine")
+          : "not finite, because the engine computes in fp16 or because an input is not finite; "
+            "`anemone run --hazards` says where it starts";
+  return absl::StrCat(which, what, Advice(warning, option, node));
 }
 
 void RangeWatch::Input(const math::Tally& tally, int64_t elements, absl::string_view name,
-                       absl::string_view unit) {
+                       const UnitAt& unit) {
   if (tally.overflowed == 0 || input_told_.exchange(true)) return;
-  warn_(absl::StrCat(tally.overflowed, " of ", elements, " values of '", Printable(name),
-                     "' are above ", fp16::kLargest,
-                     ", the largest number of fp16, and are infinite on the engine", Advice(unit)));
+  warn_({true, tally.overflowed, elements, std::string(name), unit});
 }
 
 void RangeWatch::Output(const math::Tally& tally, int64_t elements, absl::string_view name,
-                        absl::string_view unit) {
+                        const UnitAt& unit) {
   if (tally.not_finite == 0 || output_told_.exchange(true)) return;
-  warn_(absl::StrCat(tally.not_finite, " of ", elements, " values of '", Printable(name),
-                     "' are not finite, because the engine computes in fp16 or because an input is "
-                     "not; `anemone run --hazards` says where it starts",
-                     Advice(unit)));
+  warn_({false, tally.not_finite, elements, std::string(name), unit});
+}
+
+std::vector<std::string> RangeWarnings::Texts(
+    const std::function<std::string(absl::string_view)>& node_of) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  while (texts_.size() < warnings_.size()) {
+    const RangeWarning& warning = warnings_[texts_.size()];
+    texts_.push_back(RangeWarningText(warning, "--policy ", node_of(warning.unit.name)));
+  }
+  return texts_;
 }
 
 }  // namespace anemone

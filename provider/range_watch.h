@@ -20,52 +20,67 @@
 
 namespace anemone {
 
-// The type of the first unit that reads an input port; "" if there is none.
-absl::string_view ReaderOf(const Network& network, int input);
-// The type of the unit that computes an output port; units that only change its shape are skipped.
-absl::string_view MakerOf(const Network& network, int output);
+// A unit as warnings name it.
+struct UnitAt {
+  std::string name;        // of the value that it makes, and perhaps '#' and a number
+  absl::string_view type;  // "" if there is no unit
+};
+
+// The first unit that reads an input port.
+UnitAt ReaderOf(const Network& network, int input);
+// The unit that computes an output port; units that only change its shape are skipped.
+UnitAt MakerOf(const Network& network, int output);
+
+struct RangeWarning {
+  bool enters = false;  // the engine, where the values become infinite; else they leave it
+  int64_t count = 0, elements = 0;
+  std::string value;
+  UnitAt unit;  // that reads or computes the value
+};
+
+// "2 of 64 values of 'y' are not finite, ...; node 'mul' (Mul) computes them: --policy
+// refuse:ElementWise runs it on the CPU, ...". `option` is how the user gives a policy: "the option
+// policy=" or "--policy ". `node` is the model's node of the unit, "'mul' (Mul)", or "" if that is
+// not known.
+std::string RangeWarningText(const RangeWarning& warning, absl::string_view option,
+                             absl::string_view node);
 
 // Thread-safe.
 class RangeWatch {
  public:
-  // `option` is how the user gives a policy: "the option policy=" or "--policy ".
-  RangeWatch(std::string option, std::function<void(const std::string&)> warn)
-      : option_(std::move(option)), warn_(std::move(warn)) {}
+  explicit RangeWatch(std::function<void(RangeWarning)> warn) : warn_(std::move(warn)) {}
 
   // The tally for the conversion of an input or output: `tally`, or null if nothing more is told.
   math::Tally* ForInput(math::Tally& tally) { return input_told_ ? nullptr : &tally; }
   math::Tally* ForOutput(math::Tally& tally) { return output_told_ ? nullptr : &tally; }
 
-  // Warns if the conversion of a value of so many elements met such numbers. `unit` is the type of
-  // the unit that reads or computes it.
+  // Warns if the conversion of a value of so many elements met such numbers. `unit` reads or
+  // computes it.
   void Input(const math::Tally& tally, int64_t elements, absl::string_view name,
-             absl::string_view unit);
+             const UnitAt& unit);
   void Output(const math::Tally& tally, int64_t elements, absl::string_view name,
-              absl::string_view unit);
+              const UnitAt& unit);
 
  private:
-  std::string Advice(absl::string_view unit) const;
-
-  const std::string option_;
-  const std::function<void(const std::string&)> warn_;
+  const std::function<void(RangeWarning)> warn_;
   std::atomic<bool> input_told_{false}, output_told_{false};
 };
 
-// Texts that several threads add. Thread-safe.
-class WarningTexts {
+// The warnings of a session's runs. Thread-safe.
+class RangeWarnings {
  public:
-  void Add(const std::string& text) {
+  void Add(RangeWarning warning) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    texts_.push_back(text);
+    warnings_.push_back(std::move(warning));
   }
-  std::vector<std::string> All() const {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    return texts_;
-  }
+  // `node_of` gives RangeWarningText() the node of the unit with this name. It is called once for
+  // each warning.
+  std::vector<std::string> Texts(const std::function<std::string(absl::string_view)>& node_of);
 
  private:
-  mutable std::mutex mutex_;
-  std::vector<std::string> texts_;
+  std::mutex mutex_;
+  std::vector<RangeWarning> warnings_;
+  std::vector<std::string> texts_;  // of the first warnings
 };
 
 }  // namespace anemone

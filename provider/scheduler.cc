@@ -87,7 +87,7 @@ class Scheduler::Runner {
     Note("crossing", absl::StrCat("to engine: ", s_.graph_.values[value].name), start);
     if (hazards_ != nullptr) {
       hazards_->AddPort(s_.plan_.first_segment + ReaderOf(value), s_.graph_.values[value].name,
-                        tensor);
+                        tensor, UnitThatReads(value).type);
     }
     return absl::OkStatus();
   }
@@ -103,8 +103,8 @@ class Scheduler::Runner {
                             segments.begin());
   }
 
-  // The type of the unit that reads the value first.
-  absl::string_view UnitThatReads(ValueId value) const {
+  // The unit that reads the value first.
+  UnitAt UnitThatReads(ValueId value) const {
     const Segment& segment = s_.plan_.segments[ReaderOf(value)];
     const auto port = std::find(segment.inputs.begin(), segment.inputs.end(), value);
     return anemone::ReaderOf(segment.network, static_cast<int>(port - segment.inputs.begin()));

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "base/guarded.h"
+#include "base/printable.h"
 #include "base/status_macros.h"
 #include "base/threads.h"
 #include "engine/software/device_limits.h"
@@ -19,6 +20,7 @@
 #include "partitioner/plan.h"
 #include "partitioner/plan_json.h"
 #include "partitioner/plan_text.h"
+#include "partitioner/unit_names.h"
 #include "provider/buckets/bucketed.h"
 #include "provider/buckets/bucketing.h"
 #include "provider/importing.h"
@@ -59,7 +61,7 @@ struct Shared {
   std::shared_ptr<MemoryBudget> memory;
   std::shared_ptr<LazyRuntime> runtime;
   std::shared_ptr<tbb::task_arena> arena;
-  std::shared_ptr<WarningTexts> warnings;
+  std::shared_ptr<RangeWarnings> warnings;
   std::shared_ptr<RangeWatch> watch;
 };
 
@@ -75,9 +77,9 @@ absl::StatusOr<Shared> Share(const Settings& settings, Bucketing::Import import,
   const int threads = ThreadsOf(settings.threads);
   shared.runtime = std::make_shared<LazyRuntime>(threads, settings.ort_library);
   shared.arena = std::make_shared<tbb::task_arena>(threads);
-  shared.warnings = std::make_shared<WarningTexts>();
+  shared.warnings = std::make_shared<RangeWarnings>();
   shared.watch = std::make_shared<RangeWatch>(
-      "--policy ", [texts = shared.warnings](const std::string& text) { texts->Add(text); });
+      [warnings = shared.warnings](RangeWarning warning) { warnings->Add(std::move(warning)); });
   shared.cache = SessionCache::Open(settings, path, std::move(bytes));
   return shared;
 }
@@ -110,7 +112,7 @@ struct Session::State {
   Planned planned;                     // of a plan from the cache: what runs, as in PlannedModel
   std::string line;                    // PlanLine()
   PlanSummary summary;
-  std::shared_ptr<WarningTexts> warnings;  // of runs
+  std::shared_ptr<RangeWarnings> warnings;  // of runs
   std::shared_ptr<RangeWatch> watch;
   std::unique_ptr<Device> device;
   std::shared_ptr<const OrtRuntime> runtime;
@@ -138,9 +140,14 @@ struct Session::State {
   absl::Status Compile(const Shared& shared, const MemoryNeed& need,
                        std::vector<CpuModel> cpu_models);
   absl::StatusOr<const Planned*> WholePlan() const;
+  std::string NodeOf(absl::string_view unit) const;
   void SetPorts(const Graph& graph);
   void DropWeights();
   bool has_buckets() const { return sizes != nullptr && sizes->has_buckets(); }
+  // The sizes are those of each run, and there was none yet.
+  bool is_unplanned() const {
+    return sizes != nullptr && !has_buckets() && sizes->last() == nullptr;
+  }
   // Of several sizes without buckets: the session whose plan is shown. Null before the first run.
   std::shared_ptr<const Session> Shown() const {
     return sizes == nullptr || has_buckets() ? nullptr : sizes->last();
@@ -261,6 +268,21 @@ absl::StatusOr<const Planned*> Session::State::WholePlan() const {
     ANEMONE_RETURN_IF_ERROR(replanned->status());
     return &**replanned;
   });
+}
+
+// "'mul' (Mul)": the model's node of a unit; "" if it is not known.
+std::string Session::State::NodeOf(absl::string_view unit) const {
+  if (sizes != nullptr) {
+    const auto last = sizes->last();
+    return last == nullptr ? "" : last->state_->NodeOf(unit);
+  }
+  const auto whole = WholePlan();
+  if (!whole.ok()) return "";
+  const Origin* origin = UnitNames((*whole)->model, (*whole)->plan).Find(unit);
+  if (origin == nullptr) return "";
+  return absl::StrCat(
+      origin->name.empty() ? origin->id : absl::StrCat("'", Printable(origin->name), "'"), " (",
+      Printable(origin->op_type), ")");
 }
 
 Session Session::State::Of(Bucketing buckets, const LoadTimes& begun, const Shared& shared) {
@@ -421,6 +443,7 @@ absl::StatusOr<BucketUse> Session::UseOf(const std::map<std::string, Tensor>& in
 
 std::string Session::PlanLine() const {
   if (const auto shown = state_->Shown()) return shown->PlanLine();
+  if (state_->is_unplanned()) return NotPlannedLine(state_->sizes->target());
   if (state_->sizes != nullptr) {
     const auto plans = state_->sizes->Plans();
     return plans.ok() ? (*plans)->Lines() : std::string(plans.status().message());
@@ -431,6 +454,9 @@ std::string Session::PlanLine() const {
 std::string Session::PlanText(bool every_node, int width) const {
   const PlanTextOptions options = {.every_node = every_node, .width = width};
   if (const auto shown = state_->Shown()) return shown->PlanText(every_node, width);
+  if (state_->is_unplanned()) {
+    return NotPlannedText(state_->sizes->free(), state_->sizes->target(), width);
+  }
   if (state_->sizes != nullptr) {
     const auto plans = state_->sizes->Plans();
     return plans.ok() ? (*plans)->Text(options) : std::string(plans.status().message());
@@ -460,7 +486,9 @@ PlanSummary Session::Summary() const {
   return state_->summary;
 }
 
-std::vector<std::string> Session::RunWarnings() const { return state_->warnings->All(); }
+std::vector<std::string> Session::RunWarnings() const {
+  return state_->warnings->Texts([&](absl::string_view unit) { return state_->NodeOf(unit); });
+}
 
 LoadTimes Session::times() const {
   return state_->sizes != nullptr ? state_->sizes->times() : state_->times;

@@ -156,8 +156,9 @@ const Setting kSettings[] = {
      .entries = kReadsModel | kConfirm | kPlugin,
      .fallback = kDefaultTarget,
      .brief = "Check and compile for these targets.",
-     .help = "A target or product name in any case (h13, m1-pro, A15). `check` and `confirm` take "
-             "several, separated by commas, or `all`. `anemone targets` lists them.",
+     .help = "A target or product name in any case (h13, m1-pro, A15); h13 is the M1's. "
+             "`check` and `confirm` take several, separated by commas, or `all`. `anemone targets` "
+             "lists them.",
      .choices = TargetNames,
      .store = StoreTarget,
      .key = TargetKey},
@@ -167,7 +168,7 @@ const Setting kSettings[] = {
      .type = "Mapping[str, int]",
      .entries = kReadsModel | kPython,
      .fallback = "",
-     .brief = "Bind a symbolic dimension.",
+     .brief = "Give a free dimension of the model a size, as in batch=1.",
      .help = "",
      .store = StoreDim},
     {.name = "shapes",
@@ -176,7 +177,7 @@ const Setting kSettings[] = {
      .type = "Mapping[str, Sequence[int]]",
      .entries = kReadsModel | kPython,
      .fallback = "",
-     .brief = "Bind the whole shape of an input.",
+     .brief = "Give an input its whole shape.",
      .help = "For dimensions without a name. A scalar is `INPUT=scalar`; `?` leaves a dimension to "
              "--dim or --bucket.",
      .store = StoreShape},
@@ -186,7 +187,7 @@ const Setting kSettings[] = {
      .type = "Mapping[str, Sequence[int]]",
      .entries = kCheck | kRun | kBench | kPython,
      .fallback = "",
-     .brief = "Compile a program for each of these sizes of a symbolic dimension.",
+     .brief = "Compile a program for each of these sizes of a free dimension.",
      .help =
          "Inputs of another size are padded to the next larger size and outputs are cropped, "
          "where that is proven to be right; elsewhere the model is compiled for the exact size: "
@@ -232,10 +233,10 @@ const Setting kSettings[] = {
      .entries = kReadsModel | kPlugin | kPython,
      .fallback = "maximal",
      .brief = "What to keep off the engine: maximal, cpu, refuse:UNIT[,UNIT...] or insist:RULE.",
-     .help =
-         "`maximal` keeps nothing off the engine, `cpu` everything, `refuse:Pooling` that unit. "
-         "`insist:fp16-range` puts nodes on the engine whose values or constants are known to "
-         "leave the range of fp16.",
+     .help = "`maximal` keeps nothing off the engine, `cpu` everything, `refuse:Pooling` that unit "
+             "(`anemone units` lists them). "
+             "`insist:fp16-range` puts nodes on the engine whose values or constants are known to "
+             "leave the range of fp16.",
      .choices = PolicyNames,
      .store = StorePolicy,
      .key = [](const Settings& s) { return s.policy; }},

@@ -250,7 +250,16 @@ void AddSession(nb::module_& module) {
       .def("run", Run)
       .def("plan_text", [](const Session& s, bool every_node,
                            int width) { return StrOf(s.PlanText(every_node, width)); })
-      .def("plan_json", &Session::PlanJson);
+      .def("plan_json", &Session::PlanJson)
+      .def("run_warnings", [](const Session& s) {
+        const std::vector<std::string> texts = [&] {
+          const nb::gil_scoped_release release;
+          return s.RunWarnings();
+        }();
+        nb::list made;
+        for (const std::string& text : texts) made.append(StrOf(text));
+        return made;
+      });
   module.def("load", [](const nb::bytes& path, const Settings& settings) {
     return Unlocked([&] { return Session::Load(std::string(ViewOf(path)), settings); });
   });

@@ -259,7 +259,7 @@ absl::StatusOr<bool> Folder::InlineContrib(Walk& walk, Node& node) {
 void Folder::WarnKept(const Node& node, const std::string& why) {
   if (!kept_.emplace(node.op_type, why).second) return;
   model_.warnings.push_back(
-      {"not-expanded", NodeLabel(model_, node),
+      {"not-expanded", PlaceOf(model_, node),
        absl::StrCat(
            "this form cannot be expressed exactly in standard ONNX nodes, so ONNX Runtime runs it "
            "on the CPU: ",
@@ -336,7 +336,7 @@ void Folder::Evaluate(Walk& walk, absl::Span<Node> nodes) {
 
 void Folder::Refuse(Walk& walk, Node& node, const absl::Status& why) {
   model_.warnings.push_back(
-      {"not-folded", NodeLabel(model_, node),
+      {"not-folded", PlaceOf(model_, node),
        absl::StrCat("its inputs are constant, but it cannot be computed: ", why.message()),
        "it will be computed when the model runs"});
   walk.refused.push_back(std::move(node));

@@ -29,8 +29,8 @@ using onnx::OpSchema;
 using onnx::TypeProto;
 
 absl::Status NodeError(const Model& model, const Node& node, absl::string_view what) {
-  return absl::InvalidArgumentError(absl::StrCat(
-      NodeLabel(model, node), ": ", what, "; re-export the model, or run onnx.checker on it"));
+  return absl::InvalidArgumentError(
+      absl::StrCat(NodeLabel(model, node), ": ", what, kCheckerRemedy));
 }
 
 // Removes the kind of error from ONNX's message, and the node that follows some messages;
@@ -103,15 +103,22 @@ bool IsUnknown(const Graph& graph, ValueId id) {
   return id != kNone && graph.values[id].other_type.empty() && !graph.values[id].shape.has_value();
 }
 
+// Exporters make names of sizes and of values by the nodes that compute them, several lines long.
+constexpr size_t kLongestName = 32;
+
 std::string ShapeText(const Shape& shape) {
-  return absl::StrCat("[",
-                      absl::StrJoin(shape, ", ",
-                                    [](std::string* out, const Dim& dim) {
-                                      absl::StrAppend(out, dim.known() ? absl::StrCat(dim.size)
-                                                           : dim.symbol.empty() ? "?"
-                                                                                : dim.symbol);
-                                    }),
-                      "]");
+  const auto append = [](std::string* out, const Dim& dim) {
+    const bool is_named = !dim.symbol.empty() && dim.symbol.size() <= kLongestName;
+    absl::StrAppend(out, dim.known() ? absl::StrCat(dim.size) : is_named ? dim.symbol : "?");
+  };
+  return absl::StrCat("[", absl::StrJoin(shape, ", ", append), "]");
+}
+
+// "'y'", or the number of the output if its name is long.
+std::string OutputText(const Node& node, const Value& value, ValueId id) {
+  if (value.name.size() <= kLongestName) return absl::StrCat("'", value.name, "'");
+  return absl::StrCat(std::find(node.outputs.begin(), node.outputs.end(), id) -
+                      node.outputs.begin());
 }
 
 Shape ShapeFrom(const onnx::TensorShapeProto& proto) {
@@ -148,6 +155,10 @@ absl::Status Explained(const Model& model, const Node& node, const absl::Status&
 }
 
 }  // namespace
+
+std::string PlaceOf(const Model& model, const Node& node) {
+  return node.origins.empty() ? NodeLabel(model, node) : model.origins[node.origins.front()].id;
+}
 
 onnx::DataType TypeNameOf(const Value& value) {
   if (value.type != DataType::kUndefined) return TensorTypeName(value.type);
@@ -235,9 +246,9 @@ absl::Status Inference::Merge(Graph& graph, const Node& node, ValueId id,
   if (value.shape.has_value()) {
     if (Disagree(*value.shape, shape)) {
       model_.warnings.push_back(
-          {"shape-conflict", NodeLabel(model_, node),
-           absl::StrCat("output '", value.name, "' is declared ", ShapeText(*value.shape),
-                        ", but the inferred shape is ", ShapeText(shape)),
+          {"shape-conflict", PlaceOf(model_, node),
+           absl::StrCat("output ", OutputText(node, value, id), " is declared ",
+                        ShapeText(*value.shape), ", but the inferred shape is ", ShapeText(shape)),
            "the inferred shape is used; re-export the model to remove this warning"});
     } else {
       for (size_t i = 0; i < shape.size(); ++i) {
@@ -347,8 +358,9 @@ absl::Status Inference::InferNode(Graph& graph, ShapeData& data, Node& node) {
   if (branches_ == 0) return status;
   ++conflicts_;
   const std::string label = NodeLabel(model_, node);
-  model_.warnings.push_back({"unreachable-branch", label,
-                             std::string(absl::StripPrefix(status.message(), label + ": ")),
+  const absl::string_view what = absl::StripSuffix(status.message(), kCheckerRemedy);
+  model_.warnings.push_back({"unreachable-branch", PlaceOf(model_, node),
+                             std::string(absl::StripPrefix(what, label + ": ")),
                              "the model fails if it takes this branch with these sizes"});
   return absl::OkStatus();
 }

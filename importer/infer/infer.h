@@ -14,6 +14,7 @@
 #define ANEMONE_IMPORTER_INFER_INFER_H_
 
 #include <functional>
+#include <string>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -24,6 +25,12 @@
 #include "onnx/onnx_pb.h"
 
 namespace anemone {
+
+// The end of errors about nodes: what to do if the model is at fault.
+inline constexpr char kCheckerRemedy[] = "; re-export the model, or run onnx.checker on it";
+
+// The place of a warning about the node: the id of the file's node, or NodeLabel() if it has none.
+std::string PlaceOf(const Model& model, const Node& node);
 
 // Known elements of integer scalars and vectors of one graph. Each element is a number, a symbol or
 // unknown.

@@ -110,6 +110,15 @@ std::vector<FreeDimension> FreeDimensionsOf(const Model& model) {
   return all;
 }
 
+std::string FreeDimensionNames(const Model& model) {
+  return absl::StrJoin(FreeDimensionsOf(model), ", ", [](std::string* to, const auto& dimension) {
+    if (!dimension.name.empty()) return absl::StrAppend(to, dimension.name);
+    const FreeDimension::Place& place = dimension.places.front();
+    if (place.axis == kNone) return absl::StrAppend(to, "all of '", place.input, "'");
+    absl::StrAppend(to, "dimension ", place.axis, " of '", place.input, "'");
+  });
+}
+
 std::vector<std::string> BindingFlags(const Model& model) {
   const std::vector<FreeDimension> all = FreeDimensionsOf(model);
   std::vector<std::string> flags;

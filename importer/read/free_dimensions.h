@@ -25,6 +25,9 @@ struct FreeDimension {
 // In the order of the model's inputs.
 std::vector<FreeDimension> FreeDimensionsOf(const Model& model);
 
+// "batch, height, dimension 2 of 'x'"; "" if all dimensions have a size.
+std::string FreeDimensionNames(const Model& model);
+
 // Options that bind them all, each quoted for a shell if needed: {"--dim batch=1", "--shape
 // x=1x3x224x224"}. Sizes are typical ones. Empty if all dimensions have a size.
 std::vector<std::string> BindingFlags(const Model& model);

@@ -104,15 +104,16 @@ class Session {
 
   // Warnings of the runs so far, each at most once: values that became infinite when they entered
   // the engine, and values that left it and are not finite. Each names the value, the numbers of
-  // elements, and the option that keeps the unit off the engine.
+  // elements, the model's node, and the option that runs this node on the CPU.
   std::vector<std::string> RunWarnings() const;
 
   // The program that Run() uses for these inputs. It is compiled now if it does not exist yet.
   // kFailedPrecondition if the session has no buckets.
   absl::StatusOr<BucketUse> UseOf(const std::map<std::string, Tensor>& inputs) const;
 
-  // With free dimensions, the plan of the sizes used last, or before the first run what Check()
-  // finds out without sizes. With buckets, the plans of all of them.
+  // With free dimensions, the plan of the sizes used last; before the first run the texts say that
+  // there is none yet, and PlanJson() is what Check() finds out without sizes. With buckets, the
+  // plans of all of them.
   //
   // "M1: 97.3 % of MACs on the engine, 1 segment, 2 nodes on the CPU": at most 80 columns, without
   // a line break. With buckets: a line for each.

@@ -84,10 +84,7 @@ absl::StatusOr<Session> Bucketed::Make(const Sizes& sizes) {
     auto made = load_(buckets_.OptionsAt(sizes.buckets, sizes.shapes));
     if (made.ok()) return made;
     const bool may_retry = options_.memory_is_limited && absl::IsResourceExhausted(made.status());
-    if (!may_retry || !DropOldest()) {
-      if (sizes.buckets.empty()) return made;
-      return buckets_.NoSuchSize(sizes.buckets, made.status());
-    }
+    if (!may_retry || !DropOldest()) return made;
   }
 }
 

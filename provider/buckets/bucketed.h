@@ -60,6 +60,8 @@ class Bucketed {
   static absl::StatusOr<NamedValues> Crop(const Job& job, NamedValues outputs);
 
   bool has_buckets() const { return buckets_.has_buckets(); }
+  const Model& free() const { return buckets_.free(); }
+  const Target& target() const { return *options_.planning.target; }
   // The program that was used last; null before the first run.
   std::shared_ptr<const Session> last();
   // The sum over all programs compiled so far.

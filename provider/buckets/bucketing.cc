@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
 #include "base/near_names.h"
 #include "base/status_macros.h"
 #include "base/usage_error.h"
@@ -95,7 +96,7 @@ absl::StatusOr<Bucketing> Bucketing::Make(
   // Dimensions without buckets must be bound. Importing at a bucket checks it. A bucket that the
   // model cannot have is no error here, since inputs of other sizes run at their exact size.
   for (const BucketSizes& bucket : made.All()) {
-    absl::StatusOr<Model> model = made.ProvableAt(bucket);
+    absl::StatusOr<Model> model = made.ProvableAt(bucket, /*find_sizes=*/false);
     if (absl::IsInvalidArgument(model.status())) continue;
     ANEMONE_RETURN_IF_ERROR(model.status());
     ANEMONE_RETURN_IF_ERROR(RequireBound(*model));
@@ -127,38 +128,10 @@ absl::StatusOr<InputShapes> Bucketing::ShapesOf(const NamedValues& inputs) const
   return shapes;
 }
 
-// The buckets and the sizes next to `sizes` that the model can have: "seq=4, seq=8".
-std::string Bucketing::SizesThatFit(const BucketSizes& sizes) const {
-  constexpr int64_t kFarthest = 8;
-  constexpr size_t kMostShown = 4;
-  std::vector<std::string> fitting;
-  const auto try_sizes = [&](const BucketSizes& tried) {
-    if (fitting.size() < kMostShown && ProvableAt(tried).ok()) fitting.push_back(BucketText(tried));
-  };
-  for (const BucketSizes& bucket : All()) {
-    if (bucket != sizes) try_sizes(bucket);
-  }
-  for (int64_t step = 1; step <= kFarthest && fitting.empty(); ++step) {
-    for (const auto& [symbol, size] : sizes) {
-      for (const int64_t next : {size - step, size + step}) {
-        BucketSizes tried = sizes;
-        tried[symbol] = next;
-        if (next >= 1) try_sizes(tried);
-      }
-    }
-  }
-  return absl::StrJoin(fitting, ", ");
-}
-
-absl::Status Bucketing::NoSuchSize(const BucketSizes& sizes, const absl::Status& status) const {
-  if (!absl::IsInvalidArgument(status)) return status;
-  const std::vector<BucketSizes> all = All();
-  const bool is_bucket = std::find(all.begin(), all.end(), sizes) != all.end();
-  const std::string fitting = SizesThatFit(sizes);
-  return absl::InvalidArgumentError(absl::StrCat(
-      is_bucket ? "bucket " : "inputs of ", BucketText(sizes),
-      ": the model cannot have this size (", std::string(status.message()), "); ",
-      fitting.empty() ? "give other sizes" : absl::StrCat("sizes that fit: ", fitting)));
+std::string Bucketing::ReasonOf(const absl::Status& status) const {
+  absl::string_view message = status.message();
+  absl::ConsumePrefix(&message, absl::StrCat(free_.path.empty() ? kInMemory : free_.path, ": "));
+  return std::string(message);
 }
 
 ImportOptions Bucketing::OptionsAt(const BucketSizes& sizes, const InputShapes& shapes) const {
@@ -169,14 +142,13 @@ ImportOptions Bucketing::OptionsAt(const BucketSizes& sizes, const InputShapes& 
 }
 
 absl::StatusOr<Model> Bucketing::ModelAt(const BucketSizes& sizes) const {
-  absl::StatusOr<Model> model = import_(OptionsAt(sizes));
-  if (!model.ok()) return NoSuchSize(sizes, model.status());
-  return model;
+  return import_(OptionsAt(sizes));
 }
 
-absl::StatusOr<Model> Bucketing::ProvableAt(const BucketSizes& sizes) const {
+absl::StatusOr<Model> Bucketing::ProvableAt(const BucketSizes& sizes, bool find_sizes) const {
   ImportOptions options = OptionsAt(sizes);
   options.stop_after = 0;
+  options.find_sizes = find_sizes;
   return import_(options);
 }
 
@@ -280,15 +252,13 @@ absl::StatusOr<PaddingVerdict> Bucketing::Prove(const BucketSizes& bucket,
   if (at_bucket == provable_.end()) {
     absl::StatusOr<Model> model = ProvableAt(bucket);
     if (absl::IsInvalidArgument(model.status())) {
-      return PaddingVerdict{.proof = {},
-                            .refusal = std::string(NoSuchSize(bucket, model.status()).message())};
+      return PaddingVerdict{.proof = {}, .refusal = ReasonOf(model.status())};
     }
     ANEMONE_RETURN_IF_ERROR(model.status());
     at_bucket = provable_.emplace(bucket, *std::move(model)).first;
   }
-  const absl::StatusOr<Model> exact = ProvableAt(sizes);
-  if (!exact.ok()) return NoSuchSize(sizes, exact.status());
-  return ProvePadding(at_bucket->second, *exact);
+  ANEMONE_ASSIGN_OR_RETURN(const Model exact, ProvableAt(sizes));
+  return ProvePadding(at_bucket->second, exact);
 }
 
 }  // namespace anemone

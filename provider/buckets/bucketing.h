@@ -69,11 +69,11 @@ class Bucketing {
 
   // The options that bind the model to these sizes.
   ImportOptions OptionsAt(const BucketSizes& sizes, const InputShapes& shapes = {}) const;
-  // The model bound to these sizes. kInvalidArgument if the model cannot have them; the message
-  // names them, and sizes that fit. Not thread-safe.
+  // The model bound to these sizes. A UsageError if the model cannot have them; the message names
+  // them, and sizes that fit. Not thread-safe.
   absl::StatusOr<Model> ModelAt(const BucketSizes& sizes) const;
-  // `status`, an error of loading the model at these sizes, with their names and sizes that fit.
-  absl::Status NoSuchSize(const BucketSizes& sizes, const absl::Status& status) const;
+  // The message of an import's error without the model's name, which a report has already.
+  std::string ReasonOf(const absl::Status& status) const;
 
   // Proves that inputs of `sizes` can be padded to `bucket`, or says why not, for example because
   // the model cannot have the size of the bucket. Not thread-safe. Errors: those of importing the
@@ -84,8 +84,8 @@ class Bucketing {
   absl::Status CheckSizes() const;
   absl::Status CheckSymbols() const;
   absl::Status TakeSizes(const Value& input, const Tensor& tensor, BucketSizes& sizes) const;
-  absl::StatusOr<Model> ProvableAt(const BucketSizes& sizes) const;  // prepared for ProvePadding()
-  std::string SizesThatFit(const BucketSizes& sizes) const;
+  // Prepared for ProvePadding().
+  absl::StatusOr<Model> ProvableAt(const BucketSizes& sizes, bool find_sizes = true) const;
 
   std::map<std::string, std::vector<int64_t>> buckets_;  // ascending
   ImportOptions options_;

@@ -29,7 +29,7 @@ absl::StatusOr<SizedPlans> SizedPlans::OfBuckets(Bucketing& buckets,
     if (added.below == bucket) continue;
     // If the model cannot be imported at a size, that is the reason shown in the same line.
     const auto proven = buckets.Prove(bucket, added.below);
-    added.refusal = proven.ok() ? proven->refusal : std::string(proven.status().message());
+    added.refusal = proven.ok() ? proven->refusal : buckets.ReasonOf(proven.status());
   }
   ANEMONE_RETURN_IF_ERROR(made.MakePlans(plannings));
   return made;

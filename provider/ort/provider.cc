@@ -112,8 +112,9 @@ Provider::Provider(const OrtApi& api, const OrtLogger* logger, PluginOptions opt
       memory_(options_.settings.memory_limit),
       arena_(ThreadsOf(options_.settings.threads)),
       compatibility_(CompatibilityInfo()),
-      watch_("the option policy=", [this](const std::string& text) {
-        Log(ORT_LOGGING_LEVEL_WARNING, absl::StrCat("ANE: ", text));
+      watch_([this](const RangeWarning& warning) {
+        Log(ORT_LOGGING_LEVEL_WARNING,
+            absl::StrCat("ANE: ", RangeWarningText(warning, "the option policy=", "")));
       }) {
   ort_version_supported = kOrtApiVersion;
   GetName = [](const OrtEp*) noexcept { return kProviderName; };

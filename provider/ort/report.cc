@@ -28,22 +28,12 @@ std::string ReasonOf(const Verdict& verdict) {
   return absl::StrCat(LayerName(verdict.layer), ": ", words, " [", verdict.rule_id(), "]");
 }
 
-// "batch, height, dimension 2 of 'x'".
-std::string FreeNames(const Model& model) {
-  return absl::StrJoin(FreeDimensionsOf(model), ", ", [](std::string* to, const auto& dimension) {
-    if (!dimension.name.empty()) return absl::StrAppend(to, dimension.name);
-    const FreeDimension::Place& place = dimension.places.front();
-    if (place.axis == kNone) return absl::StrAppend(to, "all of '", place.input, "'");
-    absl::StrAppend(to, "dimension ", place.axis, " of '", place.input, "'");
-  });
-}
-
 }  // namespace
 
 std::string ClaimLine(const HostPlan& made) {
   const NodeCounts counts = CountsOf(made.model, made.plan);
   std::string line = absl::StrCat("ANE, ", PlanLine(made.model, made.plan));
-  const std::string free = Printable(FreeNames(made.model));
+  const std::string free = Printable(FreeDimensionNames(made.model));
   if (made.plan.nodes_of_unknown_macs() > 0 && !free.empty()) {
     absl::StrAppend(&line, " (", free,
                     "), bind them with SessionOptions.add_free_dimension_override_by_name()");

@@ -30,12 +30,12 @@ FLAGS: dict[str, tuple[str, str, str]] = {
 
 
 class CheckKeywords(TypedDict, total=False):
-    # Bind a symbolic dimension.
+    # Give a free dimension of the model a size, as in batch=1.
     dims: Mapping[str, int]
-    # Bind the whole shape of an input. For dimensions without a name. A scalar is `INPUT=scalar`;
-    # `?` leaves a dimension to `dims` or `buckets`.
+    # Give an input its whole shape. For dimensions without a name. A scalar is `INPUT=scalar`; `?`
+    # leaves a dimension to `dims` or `buckets`.
     shapes: Mapping[str, Sequence[int]]
-    # Compile a program for each of these sizes of a symbolic dimension. Inputs of another size are
+    # Compile a program for each of these sizes of a free dimension. Inputs of another size are
     # padded to the next larger size and outputs are cropped, where that is proven to be right;
     # elsewhere the model is compiled for the exact size: docs/dynamic_shapes.md.
     buckets: Mapping[str, Sequence[int]]
@@ -45,9 +45,9 @@ class CheckKeywords(TypedDict, total=False):
     # Let an operator become other units than its own. Default: true.
     rewrites: bool
     # What to keep off the engine: maximal, cpu, refuse:UNIT[,UNIT...] or insist:RULE. `maximal`
-    # keeps nothing off the engine, `cpu` everything, `refuse:Pooling` that unit.
-    # `insist:fp16-range` puts nodes on the engine whose values or constants are known to leave the
-    # range of fp16. Default: maximal.
+    # keeps nothing off the engine, `cpu` everything, `refuse:Pooling` that unit (`anemone units`
+    # lists them). `insist:fp16-range` puts nodes on the engine whose values or constants are known
+    # to leave the range of fp16. Default: maximal.
     policy: str
     # Limit values to the range of fp16 before softmax and layer normalization. A value that became
     # infinite is then 65504, so that it does not spread; other values do not change. Each such
@@ -57,12 +57,12 @@ class CheckKeywords(TypedDict, total=False):
 
 
 class SessionKeywords(TypedDict, total=False):
-    # Bind a symbolic dimension.
+    # Give a free dimension of the model a size, as in batch=1.
     dims: Mapping[str, int]
-    # Bind the whole shape of an input. For dimensions without a name. A scalar is `INPUT=scalar`;
-    # `?` leaves a dimension to `dims` or `buckets`.
+    # Give an input its whole shape. For dimensions without a name. A scalar is `INPUT=scalar`; `?`
+    # leaves a dimension to `dims` or `buckets`.
     shapes: Mapping[str, Sequence[int]]
-    # Compile a program for each of these sizes of a symbolic dimension. Inputs of another size are
+    # Compile a program for each of these sizes of a free dimension. Inputs of another size are
     # padded to the next larger size and outputs are cropped, where that is proven to be right;
     # elsewhere the model is compiled for the exact size: docs/dynamic_shapes.md.
     buckets: Mapping[str, Sequence[int]]
@@ -75,9 +75,9 @@ class SessionKeywords(TypedDict, total=False):
     # Let an operator become other units than its own. Default: true.
     rewrites: bool
     # What to keep off the engine: maximal, cpu, refuse:UNIT[,UNIT...] or insist:RULE. `maximal`
-    # keeps nothing off the engine, `cpu` everything, `refuse:Pooling` that unit.
-    # `insist:fp16-range` puts nodes on the engine whose values or constants are known to leave the
-    # range of fp16. Default: maximal.
+    # keeps nothing off the engine, `cpu` everything, `refuse:Pooling` that unit (`anemone units`
+    # lists them). `insist:fp16-range` puts nodes on the engine whose values or constants are known
+    # to leave the range of fp16. Default: maximal.
     policy: str
     # Where engine segments run: auto or software. Default: auto.
     device: str

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import difflib
 import math
+import threading
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,7 +16,7 @@ from . import _anemone
 from ._keywords import DEFAULT_TARGET
 from ._models import Model, path_or_bytes, require_target, settings_of
 from ._report import Record, in_python, records_of, terminal_width
-from ._words import words_of_python
+from ._words import of_python, words_of_python
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -43,11 +45,20 @@ class Port(NamedTuple):
     type: str = ""  # "float32", "optional(sequence(float32))", "map(int64, float32)"
 
 
-
 def _named(names: Iterable[str]) -> str:
     """"'x', 'mask'", and dots for the names after the tenth."""
     listed = [repr(name) for name in names]
     return ", ".join(listed[:10]) + (", ..." if len(listed) > 10 else "")
+
+
+def _typed(name: str, shape: Sequence[int]) -> str:
+    """"float32 ?x3x224x224", and "float32" of a scalar."""
+    sizes = "x".join("?" if n < 0 else str(n) for n in shape)
+    return f"{name} {sizes}" if sizes else name
+
+
+def _wanted(port: Port) -> str:
+    return _typed(port.type, port.shape)
 
 
 def _check_names(ports: Mapping[str, Port], inputs: Mapping[str, Value]) -> None:
@@ -61,11 +72,8 @@ def _check_names(ports: Mapping[str, Port], inputs: Mapping[str, Value]) -> None
     missing = [port for port in ports.values() if port.name not in inputs and not port.has_default]
     if missing:
         first = missing[0]
-        shape = " " + "x".join("?" if n < 0 else str(n) for n in first.shape) if first.shape else ""
         others = f"; missing too: {_named(port.name for port in missing[1:])}" if missing[1:] else ""
-        raise ValueError(
-            f"input {first.name!r}: missing; give a value of type {first.type}{shape} for it{others}"
-        )
+        raise ValueError(f"input {first.name!r}: missing; give a value of type {_wanted(first)} for it{others}")
 
 
 def _dtype(name: str, port: str) -> np.dtype[Any]:
@@ -100,8 +108,34 @@ def _unpacked(packed: _Bytes, bits: int, count: int, is_signed: bool) -> _Bytes:
     return elements.astype(np.uint8)
 
 
-def _array_to_cpp(value: npt.ArrayLike) -> _anemone.Array:
-    array = np.asarray(value)
+def _array_of(port: Port, value: Value) -> npt.NDArray[Any]:
+    """The value as an array. Raises ValueError if it is none, or if a value of Python's own types does
+    not become an array of the port's type."""
+    got = "None" if value is None else f"a {type(value).__name__}"
+    remedy = f"give np.asarray(..., '{'str' if port.dtype == 'string' else port.dtype}')"
+    if value is None and port.has_default:
+        remedy += ", or leave the input out"
+    try:
+        array = np.asarray(value)
+    except ValueError as error:  # lists of several lengths
+        raise ValueError(f"input {port.name!r}: want {_wanted(port)}, got {got}: {error}; {remedy}") from error
+    if array.dtype.kind == "O":
+        is_array = all(isinstance(item, (str, bytes)) for item in array.flat)
+        got += "" if value is None else " of objects"
+    else:
+        name = _ONNX_NAMES.get(array.dtype.name, array.dtype.name)
+        is_array = (
+            port.kind != "tensor"
+            or isinstance(value, (np.ndarray, np.generic))
+            or port.dtype == ("string" if array.dtype.kind in "UST" else name)
+        )
+        got += f", of which NumPy makes {_typed(name, array.shape)}"
+    if not is_array:
+        raise ValueError(f"input {port.name!r}: want {_wanted(port)}, got {got}; {remedy}")
+    return array
+
+
+def _array_to_cpp(array: npt.NDArray[Any]) -> _anemone.Array:
     if array.dtype.kind in "OUST":
         strings = [
             text if isinstance(text, bytes) else str(text).encode("utf-8", "surrogateescape")
@@ -118,15 +152,15 @@ def _array_to_cpp(value: npt.ArrayLike) -> _anemone.Array:
 
 def _to_cpp(port: Port, value: Value) -> _anemone.Value:
     if port.kind == "tensor":
-        return _array_to_cpp(value)
+        return _array_to_cpp(_array_of(port, value))
     if value is None:
         return None
     if isinstance(value, (list, tuple)):
         return [_to_cpp(port, element) for element in value]
     if isinstance(value, Mapping):
         values = np.asarray(list(value.values()), _dtype(port.dtype, port.name))
-        return _array_to_cpp(list(value)), _array_to_cpp(values)
-    return _array_to_cpp(value)
+        return _array_to_cpp(np.asarray(list(value))), _array_to_cpp(values)
+    return _array_to_cpp(_array_of(port, value))
 
 
 def _array_from_cpp(port: str, made: _anemone.Array) -> npt.NDArray[Any]:
@@ -169,6 +203,8 @@ class Session:
                 self._session = _anemone.load_bytes(data, settings)
             else:
                 self._session = _anemone.load(path, settings)
+        self._warned: set[str] = set()
+        self._warning = threading.Lock()
 
     @property
     def inputs(self) -> list[Port]:
@@ -193,7 +229,7 @@ class Session:
     def run(self, inputs: Mapping[str, Value]) -> dict[str, Value]:
         """Every output by name. Types and shapes must be those of `inputs`; arrays are not copied
         if they are contiguous. A sequence is a list, a map a dict, None an optional without a
-        value."""
+        value. Values that fp16 cannot hold are a RuntimeWarning, once for each session."""
         if not isinstance(inputs, Mapping) or not all(isinstance(name, str) for name in inputs):
             raise TypeError("inputs: want a dict of arrays by the inputs' names")
         ports = {port.name: port for port in self.inputs}
@@ -201,7 +237,21 @@ class Session:
         values = {name: _to_cpp(ports[name], value) for name, value in inputs.items()}
         with words_of_python():
             made = self._session.run(values)
+        self._warn()
         return {name: _from_cpp(name, value) for name, value in made.items()}
+
+    @property
+    def run_warnings(self) -> list[str]:
+        """What run() has warned of so far: values that fp16 cannot hold, and the node, each once."""
+        return [of_python(text) for text in self._session.run_warnings()]
+
+    def _warn(self) -> None:
+        """Warns of what is new, for the caller of run()."""
+        with self._warning:
+            new = [text for text in self.run_warnings if text not in self._warned]
+            self._warned.update(new)
+        for text in new:
+            warnings.warn(text, RuntimeWarning, stacklevel=3)
 
     def __repr__(self) -> str:
         width = terminal_width()

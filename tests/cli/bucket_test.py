@@ -189,8 +189,8 @@ class Buckets(CliTest):
             with self.subTest(words=words):
                 self.expect_error(anemone("run", "-q", path, *words), *pieces, code=code)
         self.expect_error(anemone("check", path, "--bucket", "seq=4,8,200", *bind),
-                          "bucket seq=200: the model cannot have this size",
-                          "sizes that fit: seq=4, seq=8", code=1)
+                          f"{path}: seq=200: the model cannot have this size: node ",
+                          "; sizes that fit: seq=", code=2)
 
 
 unittest.main()

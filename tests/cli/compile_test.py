@@ -151,7 +151,7 @@ class Compile(CliTest):
         made, _ = self.compile(self.write(network()), "sparse", "--dim", "n=1", code=3)
         self.assertEqual(5, len(made["weights"]))
         for w in made["weights"]:
-            self.assertEqual((False, "it is not smaller in this form"), (w["kept"], w["why"]))
+            self.assertEqual((False, "not smaller in this form"), (w["kept"], w["why"]))
         odd = model([helper.make_node("MatMul", ["x", "w"], ["y"])], [tensor("x", [1, 67])],
                     [tensor("y", [1, 64])], [array("w", weights(67, 64))])
         made, _ = self.compile(self.write(odd), "blockwise", code=3)
@@ -166,9 +166,9 @@ class Compile(CliTest):
         small = model([helper.make_node("MatMul", ["x", "w"], ["y"])], [tensor("x", [1, 8])],
                       [tensor("y", [1, 8])], [array("w", weights(8, 8))])
         for made, form, why, table in (
-                (network(), "sparse", "5 weights: it is not smaller in this form", True),
-                (half, "int8", "1 weight: it is float16, only float32 can be compressed", True),
-                (small, "int8", "1 weight: it has fewer than 1024 elements", True),
+                (network(), "sparse", "5 weights: not smaller in this form", True),
+                (half, "int8", "1 weight: the type is float16, only float32 can be compressed", True),
+                (small, "int8", "1 weight: fewer than 1024 elements", True),
                 (relu(), "int8", "it has no constant weight of a convolution or product", False)):
             with self.subTest(why):
                 free = ("--dim", "n=1") if form == "sparse" else ()
@@ -240,7 +240,7 @@ class Compile(CliTest):
             name = long if columns == 200 else "..."
             self.assertIn(f"  {name}", text)
             self.assertIn("first_head", text)
-            self.assertIn("\n    not compressed: it has fewer than 1024 elements\n", text)
+            self.assertIn("\n    not compressed: fewer than 1024 elements\n", text)
 
     def test_a_file_of_the_model_is_never_replaced(self):
         path = self.folder / "net.onnx"
@@ -280,7 +280,7 @@ class Compile(CliTest):
         warnings = [line for line in done.stderr.splitlines() if "initializer" in line]
         self.assertEqual(1, len(warnings), done.stderr)
         self.assertIn("initializer 'w' has 1 NaN and 1 infinite elements", warnings[0])
-        self.assertIn("not compressed: it has NaN or infinite elements", done.stdout)
+        self.assertIn("not compressed: NaN or infinite elements", done.stdout)
         done = anemone("convert", path, "-o", self.folder / "net.ane")
         self.assertIn("initializer 'w' has 1 NaN and 1 infinite elements", done.stderr)
         done = anemone("run", path, "-v")
@@ -356,7 +356,7 @@ class Compile(CliTest):
     def test_what_is_compressed_stays_so(self):
         _, once = self.compile(self.write(network()), "int8", "--dim", "n=1")
         made, _ = self.compile(once, "palette4", "--dim", "n=1", out="twice.onnx", code=3)
-        self.assertEqual({"it is already compressed"}, {w["why"] for w in made["weights"]})
+        self.assertEqual({"already compressed"}, {w["why"] for w in made["weights"]})
 
     def test_wrong_usage(self):
         path = self.write(network())

@@ -70,6 +70,11 @@ class Confirm(CliTest):
         document = self.results("confirm", "--probe", probes, "--expect", "native", code=3)
         self.assertEqual(["native", "rejected"], [r["verdict"] for r in document["results"]])
 
+    def test_a_wrong_number_of_inputs_is_told(self):
+        for words, told in ((["Softmax"], "remedy: Softmax takes 1 input, got 0; give --input SHAPE for each"),
+                            (["Softmax", "--input", "1x8x4x4", "--input", "1x8x4x4"], "takes 1 input, got 2")):
+            self.assertIn(told, " ".join(anemone("confirm", *words).stdout.split()))
+
     def test_a_missing_argument_has_a_remedy(self):
         self.expect_error(anemone("confirm", "softmax"),
                           "softmax: argument 1 is missing; give --input SHAPE for each argument", code=2)

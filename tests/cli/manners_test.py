@@ -10,7 +10,8 @@ import unittest
 
 import jsonschema
 import numpy
-from onnx import helper
+import transcript_models
+from onnx import helper, numpy_helper
 
 from support import ANEMONE, ROOT, CliTest, anemone, model, relu, tensor
 
@@ -66,8 +67,33 @@ class ExitCodes(CliTest):
                              (["run", path, path], "takes one argument"),
                              (["targets", "x"], "takes no argument"),
                              (["run"], "MODEL is required"),
+                             (["check", path, "--target", "m1,"], "a target name is empty"),
                              (["check", path, "--target"], "NAME[,NAME...]")):
             self.expect_error(anemone(*words), piece, code=2)
+
+    def test_a_size_that_the_model_cannot_have_is_wrong_usage(self):
+        path = self.write(model([helper.make_node("Relu", ["x"], ["r"]),
+                                 helper.make_node("Reshape", ["r", "s"], ["y"], "pairs")],
+                                [tensor("x", ["n", 8])], [tensor("y", [None, 16])],
+                                [numpy_helper.from_array(numpy.array([-1, 16], numpy.int64), "s")]))
+        numpy.save(self.folder / "x.npy", numpy.ones((7, 8), numpy.float32))
+        dim, shape = ["--dim", "n=7"], ["--shape", "x=7x8"]
+        one = "n=7: the model cannot have this size: node 'pairs' (Reshape, "
+        whole = "x=7x8: the model cannot have these sizes: node 'pairs' (Reshape, "
+        out = self.folder / "out"
+        for words, told in ((["check", path, *dim], one), (["check", path, *shape], whole),
+                            (["check", path, "--bucket", "n=4,7"], one), (["run", path, *dim], one),
+                            (["run", path, *shape], whole), (["run", path, "--bucket", "n=7"], one),
+                            (["run", path, "--bucket", "n=8", *dim], one),
+                            (["run", path, "--input", f"x={self.folder / 'x.npy'}"],
+                             whole.replace("7x8", "7x?")),
+                            (["bench", path, *dim], one), (["convert", path, "-o", out, *dim], one),
+                            (["compile", path, "-o", out, "--compress", "int8", *shape], whole)):
+            with self.subTest(words=words[:1] + words[2:]):
+                done = anemone(*words, "-q")
+                self.expect_error(done, f"{path}: {told}", "; sizes that fit: ", code=2)
+                self.assertEqual(1, done.stderr.count(str(path)), done.stderr)
+                self.assertNotIn("onnx.checker", done.stderr)
 
     def test_a_command_of_one_target_says_so(self):
         path = self.write(relu())
@@ -233,6 +259,19 @@ class Help(CliTest):
             self.assertIn(f"\n  {command} ", anemone("help").stdout)
         self.expect_error(anemone("help", "chek"), "did you mean check?", code=2)
 
+    def test_examples_run(self):
+        path = self.folder / "net.onnx"
+        path.write_bytes(transcript_models.wide().SerializeToString())
+        found = 0
+        for command in COMMANDS:
+            for line in re.findall(r"(?m)^Example:\n  anemone (.*)", anemone("help", command).stdout):
+                words = [str(self.folder / word) if "." in word else word for word in line.split()]
+                self.assertEqual(command, words[0])
+                done = anemone(*words, *(["--repeat", "1"] if command == "bench" else []))
+                self.assertEqual(0, done.returncode, done.stderr)
+                found += 1
+        self.assertEqual(7, found)
+
     def test_help_explains_each_exit_code_once(self):
         codes = re.findall(r"(?m)^  (\d) +\S", anemone("--help").stdout)
         self.assertEqual(["0", "1", "2", "3"], codes)
@@ -273,6 +312,9 @@ class Help(CliTest):
         path = self.write(relu())
         for words, piece in ((["chek", path], "command 'chek': unknown; did you mean check?"),
                              (["confrim"], "did you mean confirm?"),
+                             (["version"], "'version': unknown; give --version"),
+                             (["-v"], "'-v' is not a command; for the version give --version"),
+                             (["check", path, "--require-engine-share", "95%"], "want a share from 0 to 1"),
                              (["check", path, "-t", "m1"], "did you mean --target?"),
                              (["run", path, "-s", "1"], "did you mean --shape or --seed?"),
                              (["check", path, "--policy", "refuse:Pool"], "no unit 'Pool'; did you mean Pooling?"),

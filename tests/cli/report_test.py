@@ -268,6 +268,19 @@ class Reports(CliTest):
         nameless = self.text(self.write(relu()), "-v")
         self.assertIn("  /#0  ", nameless)
 
+    def test_a_body_on_the_cpu_is_one_reason(self):
+        """Not that of the operators in it, which have lowerings."""
+        branch = [helper.make_graph([helper.make_node("Relu", ["x"], [f"{name}.r"]),
+                                     helper.make_node("Neg", [f"{name}.r"], [name])],
+                                    name, [], [tensor(name, ["n"])]) for name in ("a", "b")]
+        path = self.write(model([helper.make_node("If", ["which"], ["y"], then_branch=branch[0],
+                                                  else_branch=branch[1])],
+                                [tensor("which", [], TensorProto.BOOL), tensor("x", ["n"])], [tensor("y", ["n"])]))
+        text = self.text(path)
+        self.assertIn("5 nodes: ONNX Runtime runs its bodies with it", text)
+        self.assertIn("[body-on-cpu] (1 If)", text)
+        self.assertNotIn("no lowering", text)
+
     def test_details_cite_nothing(self):
         for made in (convolutions(3), dynamic_net(), unknown_operator()):
             for target in ("h11", "h13", "m9"):

@@ -115,15 +115,32 @@ class Run(CliTest):
                                               output["nonfinite_elements"]))
 
     def test_values_that_fp16_cannot_hold_are_told(self):
-        path = self.write(model([helper.make_node("Mul", ["x", "x"], ["y"])], [tensor("x", [4])],
+        path = self.write(model([helper.make_node("Mul", ["x", "x"], ["y"], "square")], [tensor("x", [4])],
                                 [tensor("y", [4])]))
         x = self.save("x.npy", numpy.array([1, 2, 1e6, 300], numpy.float32))
         words = [path, "--compare", "--input", f"x={x}"]
         told = anemone("run", *words).stderr
-        self.assertRegex(told, r"warning: 1 of 4 values of 'x' are above 65504.*--policy refuse:\w+\n")
-        self.assertRegex(told, r"warning: 2 of 4 values of 'y' are not finite.*--policy refuse:\w+\n")
+        self.assertRegex(told, r"warning: 1 of 4 values of 'x' is above 65504.*; node 'square' \(Mul\) reads it "
+                               r"first: --policy refuse:\w+ runs it on the CPU")
+        self.assertRegex(told, r"warning: 2 of 4 values of 'y' are not finite.*; node 'square' \(Mul\) computes "
+                               r"them: --policy refuse:\w+ runs it on the CPU")
         self.assertEqual(2, len(self.json(*words, code=3)["warnings"]))
         self.assertEqual([], self.json(path)["warnings"])
+
+    def test_infinities_that_onnx_runtime_has_too(self):
+        path = self.write(model([helper.make_node("Div", ["x", "zero"], ["y"])], [tensor("x", [8])],
+                                [tensor("y", [8])], [array("zero", [0.0])]))
+        words = [path, "--compare", "--range", "x=1:2"]
+        self.assertIn("cannot be compared: all values of ONNX Runtime are inf or NaN", self.text(*words, code=3))
+        output, = self.json(*words, code=3)["outputs"]
+        self.assertEqual((True, 0, None, False), (output["finite"], output["nonfinite_elements"],
+                                                  output["cosine"], output["within_tolerance"]))
+
+    def test_shares_of_the_range_are_readable(self):
+        path = self.write(model([helper.make_node("Add", ["x", "c"], ["a"]), helper.make_node("Sub", ["a", "x"], ["y"])],
+                                [tensor("x", [64])], [tensor("y", [64])], [array("c", [1e-4] * 32 + [1.02e-4] * 32)]))
+        text = self.text(path, "--compare", "--range", "x=10:11", code=3)
+        self.assertRegex(text, r"max error [\d.e-]+ \(\d[\d.]* times the output range\)")
 
     def test_the_largest_error_counts_too(self):
         path = self.write(model([helper.make_node("Sub", ["x", "c"], ["y"])], [tensor("x", [64])],

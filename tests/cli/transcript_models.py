@@ -176,6 +176,16 @@ def sequence():
     return g.model()
 
 
+def pairs():
+    """Two rows become one, so there are no odd numbers of rows."""
+    g = Graph()
+    g.op("Relu", [g.input("x", "rows", 8)], "a", "act")
+    g.op("Reshape", ["a", g.const("shape", numpy.array([-1, 16], numpy.int64))], "b", "join")
+    g.op("MatMul", ["b", g.weight("w", 16, 16)], "y", "fc")
+    g.output("y", None, 16)
+    return g.model()
+
+
 def wide():
     """Weights that are worth compressing."""
     g = Graph()
@@ -187,7 +197,8 @@ def wide():
 
 
 MODELS = {"net": network, "tiny": tiny, "dyn": dynamic, "kv": decoder, "unk": unknown, "big": big,
-          "quantized": quantized, "lstm": lstm, "seq": sequence, "wide": wide}
+          "quantized": quantized, "lstm": lstm, "seq": sequence, "pairs": pairs,
+          "wide": wide}
 
 
 def write(folder):

@@ -44,8 +44,8 @@ def _hidden(match):
 MASKS = (
     (r'"version":"[^"]*"', '"version":"*"'),
     (r"cosine (1-[\d.e-]+\d|\d\.\d+)", _near),
-    (r"max error [\d.e+-]+ \([\d.e+-]+ %", "max error * (* %"),
-    (r"max error [\d.e+-]+ %", "max error * %"),
+    (r"max error [\d.e+-]+ \((?:under )?[\d.e+-]+ %", "max error * (* %"),
+    (r"max error (?:under )?[\d.e+-]+ %", "max error * %"),
     (r"\bmax_(abs|rel) [\d.e+-]+\d", r"max_\1 *"),
     (r"(?m)^  (?:Anemone|ONNX Runtime)  .*", lambda row: re.sub(r" +\d+\.\d+", _hidden, row.group())),
     (r" +\d+\.\d+(?= (?:ms|MiB)\b)", _hidden),

@@ -225,7 +225,7 @@ TEST(Fold, ARefusedNodeStaysAndTheOthersAreFolded) {
   EXPECT_EQ(NodesText(model->graph), "Gather a, i -> b; Neg b -> c; Add x, c -> y; Add x, d -> z");
   ASSERT_EQ(model->warnings.size(), 2);
   EXPECT_EQ(model->warnings[0].rule, "not-folded");
-  EXPECT_THAT(model->warnings[0].where, HasSubstr("(Gather)"));
+  EXPECT_EQ(model->warnings[0].where, "/#2");
 }
 
 TEST(Fold, DataDependentShapesAreKnownAfterwards) {

@@ -101,6 +101,16 @@ TEST(Infer, ADeclaredShapeGivesWayWithAWarning) {
               HasSubstr("declared [2, 4], but the inferred shape is [2, 3]"));
 }
 
+TEST(Infer, LongNamesOfExportersAreNotInTheWarning) {
+  const std::string name(100, 'v');
+  const auto model = Inferred(absl::StrCat("g (float[2,3] x) => (float[", std::string(100, 'd'),
+                                           ",4] ", name, ") { ", name, " = Relu(x) }"));
+  ASSERT_THAT(model, IsOk());
+  ASSERT_EQ(model->warnings.size(), 1);
+  EXPECT_EQ(model->warnings[0].message,
+            "output 0 is declared [?, 4], but the inferred shape is [2, 3]");
+}
+
 TEST(Infer, ADeclaredSizeFillsWhatInferenceLeavesOpen) {
   const auto model =
       Inferred("g (float[2,3] x, int64[2] s) => (float[6,1] y) { y = Reshape(x, s) }");
@@ -116,7 +126,7 @@ TEST(Infer, AWrongBranchIsAWarning) {
   ASSERT_THAT(model, IsOk());
   ASSERT_EQ(model->warnings.size(), 1);
   EXPECT_EQ(model->warnings[0].rule, "unreachable-branch");
-  EXPECT_THAT(model->warnings[0].where, HasSubstr("node /else_branch:If_0/#0 (MatMul)"));
+  EXPECT_EQ(model->warnings[0].where, "/else_branch:If_0/#0");
 }
 
 struct Wrong {

@@ -22,6 +22,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Pair;
+using testing::StartsWith;
 
 // Rows are independent: y = relu(x) + x along `n`.
 constexpr char kRows[] = "(float[n,4] x) => (float[n,4] y) { r = Relu(x) y = Add(r, x) }";
@@ -195,25 +196,26 @@ TEST(Buckets, ABucketThatTheModelCannotHaveIsNamed) {
     auto use = session->UseOf(inputs);
     ASSERT_TRUE(use.ok()) << use.status();
     EXPECT_FALSE(use->padded);
-    EXPECT_THAT(use->refusal, HasSubstr("bucket n=5: the model cannot have this size"));
-    EXPECT_THAT(use->refusal, HasSubstr("sizes that fit: n=8"));
+    EXPECT_THAT(use->refusal, StartsWith("n=5: the model cannot have this size"));
+    EXPECT_THAT(use->refusal, HasSubstr("sizes that fit: n=4 or n=6"));
     auto y = session->Run(inputs);
     ASSERT_TRUE(y.ok()) << y.status();
     EXPECT_EQ(y->at("y").dims(), (std::vector<int64_t>{rows / 2, 16}));
   }
   EXPECT_THAT(session->Run({{"x", Ramp({5, 8})}}).status(),
               StatusIs(absl::StatusCode::kInvalidArgument,
-                       AllOf(HasSubstr("bucket n=5: the model cannot have this size"),
-                             HasSubstr("sizes that fit: n=8"))));
+                       AllOf(HasSubstr("n=5: the model cannot have this size"),
+                             HasSubstr("sizes that fit: n=4 or n=6"))));
   EXPECT_THAT(session->Run({{"x", Ramp({7, 8})}}).status(),
               StatusIs(absl::StatusCode::kInvalidArgument,
-                       AllOf(HasSubstr("inputs of n=7: the model cannot have this size"),
-                             HasSubstr("sizes that fit: n=8"))));
+                       AllOf(HasSubstr("n=7: the model cannot have this size"),
+                             HasSubstr("sizes that fit: n=6 or n=8"))));
   auto alone = Session::LoadBytes(BytesOfText(kPairs), {.buckets = {{"n", {5}}}});
   ASSERT_TRUE(alone.ok()) << alone.status();
   EXPECT_TRUE(alone->Run({{"x", Ramp({4, 8})}}).ok());
-  EXPECT_THAT(alone->Run({{"x", Ramp({3, 8})}}).status(),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("sizes that fit: n=2, n=4")));
+  EXPECT_THAT(
+      alone->Run({{"x", Ramp({3, 8})}}).status(),
+      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("sizes that fit: n=2 or n=4")));
 }
 
 TEST(PaddingCopy, PadsAndCropsEachAxis) {

@@ -87,7 +87,9 @@ TEST(FreeDimensions, ThePlanIsThatOfTheLastSizes) {
   ASSERT_TRUE(session.ok()) << session.status();
   auto plan = nlohmann::json::parse(session->PlanJson());
   EXPECT_THAT(plan["summary"]["free_dimensions"], testing::SizeIs(testing::Ge(1)));
-  EXPECT_THAT(session->PlanText(), HasSubstr("--dim n="));
+  EXPECT_EQ(session->PlanLine(), "M1: planned at the first run, for the sizes of its arrays");
+  EXPECT_THAT(session->PlanText(), HasSubstr("\n  free dimensions: n"));
+  EXPECT_THAT(session->PlanText(), HasSubstr("to plan before a run, bind them: --dim n="));
   ASSERT_TRUE(session->Run(MeansInputs(3, 2)).ok());
   plan = nlohmann::json::parse(session->PlanJson());
   EXPECT_EQ(plan["summary"]["engine_segments"], 1);

@@ -244,6 +244,22 @@ TEST(HazardReport, NamesNodesInTheOrderOfThePlan) {
   }
   EXPECT_THAT(
       told, testing::ElementsAre("overflow far first", "overflow /#0", "indeterminate /#3 first"));
+  for (int i : {0, 1}) {
+    EXPECT_THAT((*got)[i].remedy,
+                testing::EndsWith("or run the node on the CPU (--policy refuse:ElementWise)"));
+  }
+}
+
+TEST(HazardReport, TheRemedyForAConstantNamesTheUnit) {
+  auto session = Session::LoadBytes(
+      BytesOfText("(float[2] x) => (float[2] y) <float[2] c = {100000, 1}> { y = Add(x, c) }"),
+      {.policy = "insist:fp16-range", .hazards = true});
+  ASSERT_TRUE(session.ok()) << session.status();
+  auto got = session->FindHazards({{"x", Tensor::Floats({2}, {1, 1})}});
+  ASSERT_TRUE(got.ok()) << got.status();
+  ASSERT_FALSE(got->empty());
+  EXPECT_EQ((*got)[0].kind, "constant");
+  EXPECT_THAT((*got)[0].remedy, testing::ContainsRegex("\\(--policy refuse:[A-Za-z]+\\)$"));
 }
 
 TEST(HazardReport, FindsThemBehindTheCpu) {

@@ -19,19 +19,23 @@ using ::testing::Not;
 
 TEST(RangeWatch, WarnsOnceOfInputsAndOnceOfOutputs) {
   std::vector<std::string> lines;
-  RangeWatch watch("--policy ", [&](const std::string& line) { lines.push_back(line); });
+  RangeWatch watch([&](const RangeWarning& warning) {
+    lines.push_back(RangeWarningText(warning, "--policy ", ""));
+  });
   math::Tally fine, bad = {.overflowed = 1, .not_finite = 2};
   EXPECT_EQ(watch.ForInput(fine), &fine);
   EXPECT_EQ(watch.ForOutput(fine), &fine);
-  watch.Input(fine, 2, "x", "Conv");
-  watch.Output(fine, 2, "y", "Conv");
+  const UnitAt unit = {"y#12", "Conv"};
+  watch.Input(fine, 2, "x", unit);
+  watch.Output(fine, 2, "y", unit);
   EXPECT_THAT(lines, ElementsAre());
   for (int i = 0; i < 2; ++i) {
-    watch.Input(bad, 2, "x\n", "Conv");
-    watch.Output(bad, 2, "y", "");
+    watch.Input(bad, 2, "x\n", unit);
+    watch.Output(bad, 2, "y", {});
   }
-  EXPECT_THAT(lines, ElementsAre(AllOf(HasSubstr("1 of 2 values of 'x\\n' are above 65504"),
-                                       HasSubstr("--policy refuse:Conv")),
+  EXPECT_THAT(lines, ElementsAre(AllOf(HasSubstr("1 of 2 values of 'x\\n' is above 65504"),
+                                       HasSubstr("the node that makes 'y' reads it first: --policy "
+                                                 "refuse:Conv runs it on the CPU")),
                                  AllOf(HasSubstr("2 of 2 values of 'y' are not finite"),
                                        Not(HasSubstr("policy")))));
   EXPECT_EQ(watch.ForInput(fine), nullptr);
@@ -50,11 +54,12 @@ TEST(RangeWatch, ASessionKeepsTheWarningsOfItsRuns) {
   run({1, 300, 3});
   run({1, 300, 1e6});
   run({1, 300, 1e6});
-  EXPECT_THAT(session->RunWarnings(),
-              ElementsAre(AllOf(HasSubstr("1 of 3 values of 'y' are not finite"),
-                                HasSubstr("--policy refuse:ElementWise")),
-                          AllOf(HasSubstr("1 of 3 values of 'x' are above 65504"),
-                                HasSubstr("--policy refuse:GOC"))));
+  EXPECT_THAT(
+      session->RunWarnings(),
+      ElementsAre(AllOf(HasSubstr("1 of 3 values of 'y' is not finite"),
+                        HasSubstr("node /#1 (Mul) computes it: --policy refuse:ElementWise")),
+                  AllOf(HasSubstr("1 of 3 values of 'x' is above 65504"),
+                        HasSubstr("node /#0 (Neg) reads it first: --policy refuse:GOC"))));
 }
 
 }  // namespace

@@ -2,6 +2,8 @@
 
 import contextlib
 import os
+import pathlib
+import tempfile
 import unittest
 
 os.environ.setdefault("ANEMONE_PROGRAM_CACHE", "")  # not the user's
@@ -22,3 +24,13 @@ class PythonTest(unittest.TestCase):
         entered = manager.__enter__()
         self.addCleanup(manager.__exit__, None, None, None)
         return entered
+
+
+class PackageTest(PythonTest):
+    def setUp(self):
+        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+
+    def write(self, made, name="net.onnx"):
+        path = self.folder / name
+        path.write_bytes(made.SerializeToString())
+        return path

@@ -28,7 +28,7 @@ for python in "${pythons[@]}"; do
     cmake --build "$build" --target python_package anemone
   } >"$build/log" 2>&1 || { note "Python $version: not built, see $build/log"; failed=1; continue; }
   packages=$("$venv/bin/python" -m pip list --format=freeze | grep -E '^(numpy|onnx|onnxruntime)==' | tr '\n' ' ')
-  for name in package words html import_order; do
+  for name in package session words html import_order; do
     arguments=()
     case $name in
       package) arguments=("$root/$build/anemone" "$root") ;;

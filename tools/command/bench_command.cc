@@ -114,8 +114,9 @@ void PrintTable(const Json& model) {
   for (const Json& m : model["measures"]) {
     const std::string unit = m["unit"].get<std::string>();
     const auto number = [&](const char* key) {
-      return m[key].is_null() ? std::string("-")
-                              : absl::StrFormat("%.2f %-3s", m[key].get<double>(), unit);
+      if (m[key].is_null()) return std::string("-");
+      const auto value = m[key].get<double>();
+      return absl::StrFormat("%.*f %-3s", value < 0.1 ? 4 : 2, value, unit);
     };
     absl::StrAppendFormat(
         &text, "  %-24s %13s %13s %9s\n", m["name"].get<std::string>(), number("anemone"),

@@ -330,16 +330,15 @@ void Compiler::PrintWeights(const Json& weights) const {
 void Compiler::Print(const Json& report) const {
   PrintWeights(report["weights"]);
   for (const Json& output : report["outputs"]) {
-    PrintWrapped(absl::StrFormat(
-                     "%s: %s, max error %s of the output range",
-                     Printable(output["name"].get<std::string>()),
-                     output["cosine"].is_null()
-                         ? "no cosine"
-                         : absl::StrFormat("cosine %.6f", output["cosine"].get<double>()),
-                     output["max_rel_error"].is_null()
-                         ? "-"
-                         : absl::StrFormat("%.3g %%", 100 * output["max_rel_error"].get<double>())),
-                 2);
+    PrintWrapped(
+        absl::StrFormat("%s: %s, max error %s", Printable(output["name"].get<std::string>()),
+                        output["cosine"].is_null()
+                            ? "no cosine"
+                            : absl::StrFormat("cosine %.6f", output["cosine"].get<double>()),
+                        output["max_rel_error"].is_null()
+                            ? "unknown"
+                            : RangeShareText(output["max_rel_error"].get<double>())),
+        2);
   }
   if (inputs_) PrintWrapped(InputsText(*inputs_, options_), 2);
   if (report["output"].is_null()) return;

@@ -130,6 +130,21 @@ std::string MissingKeyText(const MilCall& call) {
                       missing, "=", example);
 }
 
+// What to give instead: "Softmax takes 1 input, got 0; give --input SHAPE for each input"; "" if
+// the call has as many as the unit takes.
+std::string InputCountText(const MilCall& call) {
+  const UnitKind* kind = FindUnitKind(call.op);
+  const size_t given = call.arguments.size();
+  if (kind == nullptr) return "";
+  const BottomCount& count = kind->bottoms;
+  if (given >= count.least && given <= count.most) return "";
+  const std::string wanted = count.least == count.most ? absl::StrCat(count.least)
+                             : given < count.least     ? absl::StrCat("at least ", count.least)
+                                                       : absl::StrCat("at most ", count.most);
+  return absl::StrCat(kind->type, " takes ", wanted, wanted == "1" ? " input" : " inputs", ", got ",
+                      given, "; give --input SHAPE for each input");
+}
+
 Json ResultJson(const Case& c, const Target& target, Route route, const OperationVerdict& answer) {
   Json json = {{"id", c.id.empty() ? Json(nullptr) : Json(c.id)},
                {"target", std::string(target.option_name())},
@@ -139,9 +154,10 @@ Json ResultJson(const Case& c, const Target& target, Route route, const Operatio
                            : answer.rewritten       ? "rewritten"
                                                     : "native"}};
   AddReason(answer.verdict, json);
-  if (json["rule"] == "invalid-param-syntax") {
-    if (const std::string text = MissingKeyText(c.call); !text.empty()) json["remedy"] = text;
-  }
+  const std::string missing = json["rule"] == "invalid-param-syntax" ? MissingKeyText(c.call)
+                              : json["rule"] == "bottom-count"       ? InputCountText(c.call)
+                                                                     : "";
+  if (!missing.empty()) json["remedy"] = missing;
   json["status"] = std::string(StatusName(answer.verdict.status));
   json["units"] = answer.units;
   json["warnings"] = Json::array();

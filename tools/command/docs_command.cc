@@ -42,6 +42,9 @@ std::string Markdown() {
     if (command.hidden) continue;
     absl::StrAppend(&page, "\n## anemone ", UsageOf(command), "\n\n", command.brief, " ",
                     command.help, "\n");
+    if (*command.example != '\0') {
+      absl::StrAppend(&page, "\n    anemone ", command.example, "\n");
+    }
     bool first = true;
     for (const Flag& flag : Flags()) {
       if ((flag.commands & command.bit) == 0) continue;
@@ -70,6 +73,9 @@ std::string ManPage() {
     absl::StrAppend(&page, ".SH \"", command.name, "\"\n.B anemone ", command.name, "\n",
                     Roff(command.arguments), "\n.PP\n", Roff(command.brief), " ",
                     Roff(command.help), "\n");
+    if (*command.example != '\0') {
+      absl::StrAppend(&page, ".PP\n.EX\nanemone ", Roff(command.example), "\n.EE\n");
+    }
     for (const Flag& flag : Flags()) {
       if ((flag.commands & command.bit) == 0) continue;
       absl::StrAppend(&page, ".TP\n.B ", Roff(UsageOf(flag)), "\n", Roff(MeaningOf(flag)), "\n");

@@ -63,6 +63,7 @@ const Command kCommands[] = {
      .help = "Plans each model for each target and prints the share of nodes and MACs on the "
              "engine, the segments, and the top reasons for the rest. Nothing is run. A node that "
              "the engine refuses is an answer, not an error.",
+     .example = "check net.onnx --target m1,m4",
      .run = CheckCommand},
     {.name = "run",
      .bit = kRun,
@@ -78,6 +79,7 @@ const Command kCommands[] = {
          "machine's CPU; -q prints the result alone. With --bucket, --dim NAME=N is the size of "
          "random inputs; "
          "the default is the smallest bucket.",
+     .example = "run net.onnx --target m1 --compare",
      .run = RunCommand},
     {.name = "confirm",
      .bit = kConfirm,
@@ -91,6 +93,7 @@ const Command kCommands[] = {
          "asked on both routes unless --route is given, or a Type of the netplist (Softmax, Conv), "
          "on the netplist route. `anemone units` lists them with their keys. Rewrites are off; "
          "--rewrites turns them on.",
+     .example = "confirm softmax --input 1x8x16x16",
      .run = ConfirmCommand,
      .choices = OperationAndUnitNames},
     {.name = "targets",
@@ -111,6 +114,7 @@ const Command kCommands[] = {
      .help = "Without a TYPE, all of them. --json has the MIL operations and ONNX operators that "
              "become "
              "each, and every rule.",
+     .example = "units Softmax",
      .run = UnitsCommand,
      .choices = UnitTypes},
     {.name = "convert",
@@ -122,6 +126,7 @@ const Command kCommands[] = {
      .help = "Plans the model and writes a folder for each engine segment (net.plist and weights), "
              "an ONNX model for each CPU segment, and manifest.json, which says how they connect. "
              "A segment that cannot be written is named with its reason, and the exit code is 1.",
+     .example = "convert net.onnx --target m1 -o net.ane",
      .run = ConvertCommand},
     {.name = "compile",
      .bit = kCompile,
@@ -135,6 +140,7 @@ const Command kCommands[] = {
          "accuracy for what they save, until --tolerance holds. The file is plain ONNX, which "
          "ONNX Runtime loads too: quantized integers, tables and sparse initializers. If the "
          "tolerance cannot be met nothing is written, and the exit code is 3.",
+     .example = "compile net.onnx --compress int8 -o small.onnx",
      .run = CompileCommand},
     {.name = "bench",
      .bit = kBench,
@@ -146,6 +152,7 @@ const Command kCommands[] = {
              "process, with ONNX Runtime's threads not spinning, and prints load, first run, "
              "latency percentiles and peak memory as ratios. Times are of the software engine on "
              "this machine's CPU, not of the Neural Engine. Each model has a process of its own.",
+     .example = "bench net.onnx --target m1",
      .run = BenchCommand},
     {.name = "diff",
      .bit = kDiff,
@@ -227,8 +234,7 @@ const Flag kOwnFlags[] = {
      .commands = kConfirm,
      .brief = "An argument of the operation; give them in order.",
      .help = "1x8x16x16, or 1x3x8x8:uint8; the default is fp16. `scalar` has no axes, `?` is a "
-             "symbolic "
-             "dimension.",
+             "free dimension.",
      .store = StoreArgument},
     {.name = "const",
      .value = "NAME=SHAPE[:DTYPE]",
@@ -268,9 +274,9 @@ const Flag kOwnFlags[] = {
      .store =
          [](Options& o, const std::string& v) {
            double share = 0;
-           ANEMONE_RETURN_IF_ERROR(StoreNumber(v, share));
-           if (share < 0 || share > 1)
+           if (!StoreNumber(v, share).ok() || share < 0 || share > 1) {
              return Bad(absl::StrCat("want a share from 0 to 1, such as 0.95; got '", v, "'"));
+           }
            o.require_engine_share = share;
            return absl::OkStatus();
          }},
@@ -544,7 +550,9 @@ std::string NoSuchCommand(absl::string_view name) {
   // Reserved by docs/interface.md.
   constexpr absl::string_view kLater[] = {"generate", "patch", "report", "train"};
   const bool is_later = std::find(std::begin(kLater), std::end(kLater), name) != std::end(kLater);
-  const std::string question = is_later ? "" : DidYouMean(name, CommandNames());
+  const std::string question = is_later            ? ""
+                               : name == "version" ? "give --version"
+                                                   : DidYouMean(name, CommandNames());
   return absl::StrCat("command '", name, "': ", is_later ? "not in this version" : "unknown", "; ",
                       question.empty() ? "anemone help lists the commands" : question);
 }

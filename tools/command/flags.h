@@ -33,8 +33,9 @@ struct Command {
   unsigned bit;           // of EntryPoint or CommandBit
   const char* arguments;  // as usage shows them
   int min_arguments, max_arguments;
-  const char* brief;  // one line
-  const char* help;   // a paragraph
+  const char* brief;         // one line
+  const char* help;          // a paragraph
+  const char* example = "";  // a command to copy, without "anemone"
   int (*run)(const Options&);
   bool hidden = false;
   std::vector<std::string> (*choices)() = nullptr;  // of its arguments, for completion

@@ -67,11 +67,12 @@ std::string ProgramHelp(int width) {
 }
 
 std::string CommandHelp(const Command& command, int width) {
-  std::string text =
-      absl::StrCat(Wrapped(command.brief, width, 0), "\n\n",
-                   Wrapped(absl::StrCat("Usage: anemone ", UsageOf(command)), width, 4), "\n\n",
-                   Wrapped(command.help, width, 0), "\n\nOptions:\n",
-                   Row("-h, --help", "Print this help.", width));
+  std::string text = absl::StrCat(
+      Wrapped(command.brief, width, 0), "\n\n",
+      Wrapped(absl::StrCat("Usage: anemone ", UsageOf(command)), width, 4), "\n\n",
+      Wrapped(command.help, width, 0), "\n\n",
+      *command.example == '\0' ? "" : absl::StrCat("Example:\n  anemone ", command.example, "\n\n"),
+      "Options:\n", Row("-h, --help", "Print this help.", width));
   for (const Flag& flag : Flags()) {
     if ((flag.commands & command.bit) == 0) continue;
     absl::StrAppend(&text, Row(UsageOf(flag), MeaningOf(flag), width));

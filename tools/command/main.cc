@@ -171,13 +171,18 @@ std::string UnknownOption(const Command& command, int argc, char** argv) {
   return "";
 }
 
+// For those who ask for the version in another way.
+std::string VersionHint(absl::string_view word) {
+  return word == "-v" || word == "-V" ? "for the version give --version; " : "";
+}
+
 // What CLI11 refuses, in our words.
 std::string ParseProblem(const Command* command, const CLI::ParseError& error, int argc,
                          char** argv) {
   if (command == nullptr) {
-    return argc < 2
-               ? std::string("command line: a command is missing; see anemone help")
-               : absl::StrCat("command line: '", argv[1], "' is not a command; see anemone help");
+    return argc < 2 ? std::string("command line: a command is missing; see anemone help")
+                    : absl::StrCat("command line: '", argv[1], "' is not a command; ",
+                                   VersionHint(argv[1]), "see anemone help");
   }
   const std::string unknown = UnknownOption(*command, argc, argv);
   if (!unknown.empty()) return unknown;

@@ -14,12 +14,13 @@ constexpr int64_t kLeastElements = 1024;
 
 std::string WhyNot(const Tensor& weight) {
   if (weight.type() != DataType::kFloat) {
-    return absl::StrCat("it is ", DataTypeName(weight.type()), ", only float32 can be compressed");
+    return absl::StrCat("the type is ", DataTypeName(weight.type()),
+                        ", only float32 can be compressed");
   }
-  if (weight.compressed() != nullptr) return "it is already compressed";
-  if (weight.is_fill()) return "all its elements are equal";
+  if (weight.compressed() != nullptr) return "already compressed";
+  if (weight.is_fill()) return "all elements are equal";
   if (weight.elements() < kLeastElements) {
-    return absl::StrCat("it has fewer than ", kLeastElements, " elements");
+    return absl::StrCat("fewer than ", kLeastElements, " elements");
   }
   return "";
 }

@@ -230,7 +230,7 @@ absl::StatusOr<EncodedWeight> EncodeWeight(absl::string_view compression, const 
   Dense w{weight, std::vector<float>(weight.elements()), channels, depth};
   for (size_t i = 0; i < w.values.size(); ++i) {
     w.values[i] = weight.at<float>(static_cast<int64_t>(i));
-    if (!std::isfinite(w.values[i])) return Left("it has NaN or infinite elements");
+    if (!std::isfinite(w.values[i])) return Left("NaN or infinite elements");
     if (!std::isfinite(math::RoundToHalf(w.values[i]))) {
       return Left("a value is out of the range of fp16");
     }
@@ -240,10 +240,10 @@ absl::StatusOr<EncodedWeight> EncodeWeight(absl::string_view compression, const 
     ANEMONE_ASSIGN_OR_RETURN(Compressed::Ptr stored, scheme.encode(w, numerics));
     EncodedWeight encoded;
     encoded.relative_error = RelativeError(w.values, *stored);
-    if (!std::isfinite(encoded.relative_error)) return Left("its compressed values are not finite");
+    if (!std::isfinite(encoded.relative_error)) return Left("compressed values are not finite");
     encoded.tensor = Tensor::Of(weight.dims(), std::move(stored));
     encoded.bytes = FileBytes(encoded.tensor);
-    if (encoded.bytes >= FileBytes(weight)) return Left("it is not smaller in this form");
+    if (encoded.bytes >= FileBytes(weight)) return Left("not smaller in this form");
     return encoded;
   }
   return absl::InvalidArgumentError(absl::StrCat("no compression '", compression, "'"));

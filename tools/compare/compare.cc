@@ -155,9 +155,9 @@ absl::StatusOr<Comparison> Compare(const std::string& name, const Tensor& result
     high = std::max(high, w);
     c.max_abs_error = std::max(c.max_abs_error, std::abs(g - w));
   }
-  const bool none_compared = high < low && !want->empty();
-  c.finite = c.nonfinite() == 0 && !none_compared;
-  if (!c.finite) {
+  c.finite = c.nonfinite() == 0;
+  c.comparable = c.finite && (high >= low || want->empty());
+  if (!c.comparable) {
     c.cosine = std::numeric_limits<double>::quiet_NaN();
     c.max_abs_error = c.max_rel_error = std::numeric_limits<double>::infinity();
     return c;
@@ -177,9 +177,8 @@ absl::StatusOr<Comparison> Compare(const std::string& name, const Tensor& result
 
 std::vector<std::string> Misses(const Comparison& c,
                                 const std::map<std::string, double>& tolerance) {
-  if (!c.finite && c.nonfinite() == 0)
-    return {"ONNX Runtime gives no finite value to compare with"};
   if (!c.finite) return {"want inf and NaN only where ONNX Runtime has them"};
+  if (!c.comparable) return {"ONNX Runtime gives no finite value to compare with"};
   std::vector<std::string> misses;
   const auto at_most = [&](const char* what, double value, double bound) {
     if (value > bound) {
@@ -208,11 +207,25 @@ bool WithinTolerance(const Comparison& c, const std::map<std::string, double>& t
 }
 
 std::string ComparisonText(const Comparison& c, bool exact) {
-  if (!c.finite) return NonFiniteText(c);
+  if (!c.comparable) return NonFiniteText(c);
   if (c.elements == 0) return "no elements to compare";
-  return absl::StrFormat("%s, max error %.3g (%.3g %% of the output range)",
+  return absl::StrFormat("%s, max error %.3g (%s)",
                          c.constant ? "constant reference" : CosineText(c.cosine, exact),
-                         c.max_abs_error, 100 * c.max_rel_error);
+                         c.max_abs_error, RangeShareText(c.max_rel_error));
+}
+
+std::string RangeShareText(double share) {
+  constexpr double kLeastPercent = 1e-4, kMostPercent = 999.5;
+  constexpr absl::string_view kRange = "the output range";
+  const double percent = 100 * share;
+  if (percent > 0 && percent < kLeastPercent) {
+    return absl::StrFormat("under %g %% of %s", kLeastPercent, kRange);
+  }
+  if (percent < kMostPercent) return absl::StrFormat("%.3g %% of %s", percent, kRange);
+  if (share < 999.5) return absl::StrFormat("%.3g times %s", share, kRange);
+  if (share < 999.5e3) return absl::StrFormat("%.3g thousand times %s", share / 1e3, kRange);
+  if (share < 999.5e6) return absl::StrFormat("%.3g million times %s", share / 1e6, kRange);
+  return absl::StrFormat("more than a billion times %s", kRange);
 }
 
 Json ComparisonJson(const Comparison& c) {

@@ -14,14 +14,15 @@
 
 namespace anemone {
 
-// If `finite` is false, the cosine is NaN and the errors are infinite: they cannot be told.
+// If `comparable` is false, the cosine is NaN and the errors are infinite: they cannot be told.
 struct Comparison {
   double cosine = 1;  // 1 if both are all zero
   double max_abs_error = 0;
   double max_rel_error = 0;  // relative to the reference's range, or its magnitude if constant
   std::optional<double> top1_agreement;  // share of rows (last axis) with the same largest element
-  bool finite = true;     // all infinities and NaNs of the result are in the reference too
-  bool constant = false;  // all elements of the reference are equal, so the cosine means nothing
+  bool finite = true;      // infinities and NaNs are those of the reference: nonfinite() is 0
+  bool comparable = true;  // finite, and some element of the reference is not infinite or NaN
+  bool constant = false;   // all elements of the reference are equal, so the cosine means nothing
   int64_t elements = 0;
   // Of the elements: those that are infinite or NaN where the reference is finite, and those that
   // differ from an infinity or NaN of the reference.
@@ -44,6 +45,9 @@ bool WithinTolerance(const Comparison& comparison, const std::map<std::string, d
 // "cosine 0.999998, max error 1.4e-05 (0.058 % of the output range)", or "64 of 64 values are inf
 // where ONNX Runtime is finite". `exact`: a cosine near 1 is written as 1-3.2e-8.
 std::string ComparisonText(const Comparison& comparison, bool exact);
+
+// "0.058 % of the output range", "93.4 million times the output range": a max_rel_error in words.
+std::string RangeShareText(double share);
 
 // The keys of a comparison in --json documents: cosine, max_abs_error and so on to finite.
 Json ComparisonJson(const Comparison& comparison);
