@@ -114,7 +114,7 @@ std::optional<Verdict> UnknownInput(const Graph& graph, const Node& node,
 
 // Tries one lowering on one match.
 absl::StatusOr<Cover> Try(const Lowering& row, const Match& match, const GraphView& view,
-                          const PlanOptions& options) {
+                          const BeyondFacts& beyond, const PlanOptions& options) {
   Cover cover{.nodes = match.nodes, .lowered = {}, .rewritten = row.rewritten, .verdict = {}};
   const IntegerVerdict integers = JudgeIntegers(view, match);
   if (integers.refusal) {
@@ -146,7 +146,7 @@ absl::StatusOr<Cover> Try(const Lowering& row, const Match& match, const GraphVi
                                  "softmax",
                                  "drop --clamp-activations");
     } else if (cover.verdict.accepted && !options.policy.ignores_fp16_range) {
-      if (auto refusal = JudgeRange(view, match)) cover.verdict = *std::move(refusal);
+      if (auto refusal = JudgeRange(view, beyond, match)) cover.verdict = *std::move(refusal);
     }
   }
   return cover;
@@ -176,6 +176,7 @@ class Chooser {
       : view_(view),
         options_(options),
         missed_(missed),
+        beyond_(view.graph, view.Floats()),
         makers_(MakersOfUnknown(view.graph)),
         taken_(view.graph.nodes.size(), -1) {}
 
@@ -212,7 +213,7 @@ class Chooser {
       if (!row->match(view_, anchor, match)) continue;
       match.nodes.push_back(id);
       if (!IsClosed(match, view_, taken_)) continue;
-      ANEMONE_ASSIGN_OR_RETURN(Cover cover, Try(*row, match, view_, options_));
+      ANEMONE_ASSIGN_OR_RETURN(Cover cover, Try(*row, match, view_, beyond_, options_));
       if (cover.verdict.accepted) {
         Take(std::move(cover));
         return absl::OkStatus();
@@ -233,14 +234,17 @@ class Chooser {
     std::optional<Cover> first;
     for (const Lowering* row : LoweringsOf(node.domain, node.op_type)) {
       if (row->match != nullptr || !Allowed(*row)) continue;
-      ANEMONE_ASSIGN_OR_RETURN(Cover cover, Try(*row, Match{{id}, {}}, view_, options_));
+      ANEMONE_ASSIGN_OR_RETURN(Cover cover,
+                               Try(*row, Match{{id}, {}}, view_, beyond_, options_));
       // If the target accepts and the user's policy refuses, do not try other units instead.
       const bool is_wish = !first && cover.verdict.layer == Layer::kPolicy;
       if (cover.verdict.accepted || is_wish) {
         Take(std::move(cover));
         return absl::OkStatus();
       }
-      if (!first) first = std::move(cover);
+      // Units that the target accepts are refused by the range alone, which is the better reason.
+      const bool is_range = cover.verdict.own_rule == kFp16Range;
+      if (!first || is_range) first = std::move(cover);
     }
     if (!first) first = Cover{{id}, {}, false, Uncovered(node, options_)};
     Take(*std::move(first));
@@ -250,6 +254,7 @@ class Chooser {
   const GraphView& view_;
   const PlanOptions& options_;
   std::vector<MissedPattern>& missed_;
+  const BeyondFacts beyond_;
   const std::vector<NodeId> makers_;  // by value
   std::vector<int> taken_;            // cover by node, -1 if none yet
   std::vector<Cover> covers_;

@@ -16,7 +16,9 @@ struct Cover {
   std::vector<NodeId> nodes;  // the anchor last
   Lowered lowered;            // units, if some lowering wrote any
   bool rewritten = false;
-  Verdict verdict;  // accepted, or the reason of the first lowering of the node alone
+  // Accepted, or the reason of the first lowering of the node alone. The rule `fp16-range` goes
+  // first.
+  Verdict verdict;
 };
 
 // A pattern that matched but was refused in all its forms. Its nodes are placed one by one.

@@ -261,7 +261,8 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   if (c.DimsOf(x).c() > p.kernel_channels) {
     return c.NotLowered("LRN of more channels than its window has, as one unit");
   }
-  if (p.alpha != 0 && std::abs(p.alpha) < fp16::kSmallestNormal) {
+  const double alpha = std::abs(p.alpha);
+  if (alpha != 0 && (alpha < fp16::kSmallestNormal || alpha > fp16::kLargest)) {
     return c.NotLowered("LRN whose alpha fp16 cannot hold, as one unit");
   }
   p.alpha = math::RoundToHalf(p.alpha);  // the unit's key holds an fp16 value
