@@ -288,5 +288,22 @@ TEST(Fp16Range, WarnsOfNumbersThatVanish) {
               testing::IsEmpty());
 }
 
+TEST(Fp16Range, WarnsOfSumsOfSquares) {
+  const auto warns = [](const std::string& nodes) {
+    const Plan plan =
+        PlanOf(ModelOf("(float[2,4] x, float[2,4] z) => (float[2,1] y) "
+                       "<int64[1] l = {1}, float two = {2}, float k = {0.001}> { " +
+                       nodes + " }"));
+    return std::count_if(plan.warnings.begin(), plan.warnings.end(),
+                         [](const PlanWarning& w) { return w.rule == "squares"; });
+  };
+  EXPECT_EQ(warns("y = ReduceL2(x, l)"), 1);
+  EXPECT_EQ(warns("y = ReduceSumSquare(x, l)"), 1);
+  EXPECT_EQ(warns("a = Sub(x, z) b = Pow(a, two) y = ReduceMean(b, l)"), 1);
+  EXPECT_EQ(warns("a = Mul(x, k) y = ReduceL2(a, l)"), 0);  // scaled
+  EXPECT_EQ(warns("a = LpNormalization(x) y = ReduceSum(a, l)"), 0);
+  EXPECT_EQ(warns("a = Mul(x, z) y = ReduceSum(a, l)"), 0);
+}
+
 }  // namespace
 }  // namespace anemone
