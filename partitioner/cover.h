@@ -33,8 +33,10 @@ inline constexpr char kLoweringFault[] = "lowering-fault";
 
 // Returns covers in the order of their anchors; every node is in exactly one. Patterns are tried
 // before single nodes, in the order of their table rows (widest first). A pattern whose units the
-// target refuses is skipped and recorded in `missed`.
+// target refuses is skipped and recorded in `missed`. `refused`: by node, whether the policy
+// refuses it by its name.
 absl::StatusOr<std::vector<Cover>> ChooseCovers(const GraphView& view, const PlanOptions& options,
+                                                const std::vector<bool>& refused,
                                                 std::vector<MissedPattern>& missed);
 
 }  // namespace anemone

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "kernels/fp16_range.h"
 #include "partitioner/bodies.h"
 
@@ -60,6 +61,9 @@ void HazardLog::Add(const Hazard& where, const std::vector<UnitHazard>& found) {
     if (h.rule->limit != 0) told.limit = h.rule->limit;
     told.message += h.rule->words;
     told.remedy = h.rule->remedy;
+    if (!where.node.empty()) {
+      absl::StrReplaceAll({{"node:NODE", absl::StrCat("node:", where.node)}}, &told.remedy);
+    }
     told.rule = h.rule->rule;
     told.source = h.rule->source;
     told.status = std::string(StatusName(h.rule->status));

@@ -20,10 +20,16 @@
 
 namespace anemone {
 
-// The type of the first unit that reads an input port; "" if there is none.
-absl::string_view ReaderOf(const Network& network, int input);
-// The type of the unit that computes an output port; units that only change its shape are skipped.
-absl::string_view MakerOf(const Network& network, int output);
+// The node in which a value is read or computed: the operator if it is known, and the name of the
+// value that the node computes. Both are "" if there is no such node.
+struct WatchedNode {
+  std::string op_type, makes;
+};
+
+// The node of the first unit that reads an input port.
+WatchedNode ReaderOf(const Network& network, int input);
+// The node of the unit that computes an output port; units that only change its shape are skipped.
+WatchedNode MakerOf(const Network& network, int output);
 
 // Thread-safe.
 class RangeWatch {
@@ -36,15 +42,15 @@ class RangeWatch {
   math::Tally* ForInput(math::Tally& tally) { return input_told_ ? nullptr : &tally; }
   math::Tally* ForOutput(math::Tally& tally) { return output_told_ ? nullptr : &tally; }
 
-  // Warns if the conversion of a value of so many elements met such numbers. `unit` is the type of
-  // the unit that reads or computes it.
+  // Warns if the conversion of a value of so many elements met such numbers. `node` reads or
+  // computes it.
   void Input(const math::Tally& tally, int64_t elements, absl::string_view name,
-             absl::string_view unit);
+             const WatchedNode& node);
   void Output(const math::Tally& tally, int64_t elements, absl::string_view name,
-              absl::string_view unit);
+              const WatchedNode& node);
 
  private:
-  std::string Advice(absl::string_view unit) const;
+  std::string Advice(const WatchedNode& node) const;
 
   const std::string option_;
   const std::function<void(const std::string&)> warn_;

@@ -82,7 +82,7 @@ class Scheduler::Runner {
     ToSurface(tensor, s_.surfaces_.layout[value], SurfaceOf(value).data(),
               s_.watch_ == nullptr ? nullptr : s_.watch_->ForInput(tally));
     if (tally.overflowed > 0) {
-      s_.watch_->Input(tally, tensor.elements(), planned.name, UnitThatReads(value));
+      s_.watch_->Input(tally, tensor.elements(), planned.name, NodeThatReads(value));
     }
     Note("crossing", absl::StrCat("to engine: ", s_.graph_.values[value].name), start);
     if (hazards_ != nullptr) {
@@ -103,11 +103,25 @@ class Scheduler::Runner {
                             segments.begin());
   }
 
-  // The type of the unit that reads the value first.
-  absl::string_view UnitThatReads(ValueId value) const {
+  // The node whose unit reads the value first.
+  WatchedNode NodeThatReads(ValueId value) const {
     const Segment& segment = s_.plan_.segments[ReaderOf(value)];
     const auto port = std::find(segment.inputs.begin(), segment.inputs.end(), value);
-    return anemone::ReaderOf(segment.network, static_cast<int>(port - segment.inputs.begin()));
+    return Named(segment, anemone::ReaderOf(segment.network,
+                                            static_cast<int>(port - segment.inputs.begin())));
+  }
+
+  // With the operator of the segment's node, if the plan has nodes.
+  WatchedNode Named(const Segment& segment, WatchedNode node) const {
+    for (NodeId id : segment.nodes) {
+      if (static_cast<size_t>(id) >= s_.graph_.nodes.size()) break;  // a plan from the cache
+      for (ValueId made : s_.graph_.nodes[id].outputs) {
+        if (made != kNone && s_.graph_.values[made].name == node.makes) {
+          node.op_type = s_.graph_.nodes[id].op_type;
+        }
+      }
+    }
+    return node;
   }
 
   const Surface& SurfaceOf(ValueId value) { return state_.surfaces[s_.surfaces_.slot[value]]; }
@@ -172,7 +186,7 @@ class Scheduler::Runner {
                            s_.watch_ == nullptr ? nullptr : s_.watch_->ForOutput(tally));
       if (tally.not_finite > 0) {
         s_.watch_->Output(tally, tensor.elements(), value.name,
-                          MakerOf(segment.network, static_cast<int>(i)));
+                          Named(segment, MakerOf(segment.network, static_cast<int>(i))));
       }
       Note("crossing", absl::StrCat("from engine: ", value.name), start);
     }

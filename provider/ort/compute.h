@@ -50,7 +50,7 @@ class FusedProgram {
     int index = 0;  // of the fused node
     PackagedPort tensor;
     SurfaceLayout layout;
-    absl::string_view unit;  // the type of the unit that reads or computes it; "" if there is none
+    WatchedNode node;  // that reads or computes it
   };
   struct Constant {
     int index = 0;

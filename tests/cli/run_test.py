@@ -120,8 +120,8 @@ class Run(CliTest):
         x = self.save("x.npy", numpy.array([1, 2, 1e6, 300], numpy.float32))
         words = [path, "--compare", "--input", f"x={x}"]
         told = anemone("run", *words).stderr
-        self.assertRegex(told, r"warning: 1 of 4 values of 'x' are above 65504.*--policy refuse:\w+\n")
-        self.assertRegex(told, r"warning: 2 of 4 values of 'y' are not finite.*--policy refuse:\w+\n")
+        self.assertRegex(told, r"warning: 1 of 4 values of 'x' are above 65504.*--policy refuse:node:y\n")
+        self.assertRegex(told, r"warning: 2 of 4 values of 'y' are not finite.*--policy refuse:node:y\n")
         self.assertEqual(2, len(self.json(*words, code=3)["warnings"]))
         self.assertEqual([], self.json(path)["warnings"])
 

@@ -23,15 +23,16 @@ TEST(RangeWatch, WarnsOnceOfInputsAndOnceOfOutputs) {
   math::Tally fine, bad = {.overflowed = 1, .not_finite = 2};
   EXPECT_EQ(watch.ForInput(fine), &fine);
   EXPECT_EQ(watch.ForOutput(fine), &fine);
-  watch.Input(fine, 2, "x", "Conv");
-  watch.Output(fine, 2, "y", "Conv");
+  watch.Input(fine, 2, "x", {"Conv", "a"});
+  watch.Output(fine, 2, "y", {"Conv", "a"});
   EXPECT_THAT(lines, ElementsAre());
   for (int i = 0; i < 2; ++i) {
-    watch.Input(bad, 2, "x\n", "Conv");
-    watch.Output(bad, 2, "y", "");
+    watch.Input(bad, 2, "x\n", {"Conv", "a"});
+    watch.Output(bad, 2, "y", {});
   }
   EXPECT_THAT(lines, ElementsAre(AllOf(HasSubstr("1 of 2 values of 'x\\n' are above 65504"),
-                                       HasSubstr("--policy refuse:Conv")),
+                                       HasSubstr("to keep the Conv that makes 'a' off the engine, "
+                                                 "give --policy refuse:node:a")),
                                  AllOf(HasSubstr("2 of 2 values of 'y' are not finite"),
                                        Not(HasSubstr("policy")))));
   EXPECT_EQ(watch.ForInput(fine), nullptr);
@@ -50,11 +51,29 @@ TEST(RangeWatch, ASessionKeepsTheWarningsOfItsRuns) {
   run({1, 300, 3});
   run({1, 300, 1e6});
   run({1, 300, 1e6});
-  EXPECT_THAT(session->RunWarnings(),
-              ElementsAre(AllOf(HasSubstr("1 of 3 values of 'y' are not finite"),
-                                HasSubstr("--policy refuse:ElementWise")),
-                          AllOf(HasSubstr("1 of 3 values of 'x' are above 65504"),
-                                HasSubstr("--policy refuse:GOC"))));
+  EXPECT_THAT(
+      session->RunWarnings(),
+      ElementsAre(AllOf(HasSubstr("1 of 3 values of 'y' are not finite"),
+                        HasSubstr("the Mul that makes 'y'"), HasSubstr("--policy refuse:node:y")),
+                  AllOf(HasSubstr("1 of 3 values of 'x' are above 65504"),
+                        HasSubstr("the Neg that makes 'a'"), HasSubstr("--policy refuse:node:a"))));
+}
+
+// The unit of a Clip is a Neuron, which is no word of the model.
+TEST(RangeWatch, TheAdviceHelps) {
+  const std::string model = BytesOfText(
+      "(float[3] x) => (float[3] y) <float a = {-50000}, float b = {50000}> "
+      "{ c = Clip(x, a, b) d = Add(c, c) y = Neg(d) }");
+  const auto run = [&](const std::string& policy) {
+    auto session = Session::LoadBytes(model, {.policy = policy});
+    EXPECT_TRUE(session.ok()) << session.status();
+    EXPECT_TRUE(session->Run({{"x", Tensor::Floats({3}, {1, 1e6, 40000})}}).ok());
+    return session->RunWarnings();
+  };
+  EXPECT_THAT(run("maximal"), ElementsAre(AllOf(HasSubstr("of 'x' are above 65504"),
+                                                HasSubstr("to keep the Clip that makes 'c' off the "
+                                                          "engine, give --policy refuse:node:c"))));
+  EXPECT_THAT(run("refuse:node:c"), ElementsAre());
 }
 
 }  // namespace

@@ -100,9 +100,9 @@ class PluginLog(unittest.TestCase):
         self.assertEqual([], self.lines(made, [fine]))
         [line] = self.lines(made, [fine, large, large])
         self.assertRegex(line, r"^ANE: 16 of 16 values of 'y' are not finite.*run --hazards.*"
-                               r"policy=refuse:\w+$")
-        unit = line.rpartition(":")[2]
-        _, reason = self.lines(made, [large], policy=f"refuse:{unit}")
+                               r"policy=refuse:node:\w+$")
+        node = line.rpartition(":")[2]
+        _, reason = self.lines(made, [large], policy=f"refuse:node:{node}")
         self.assertIn("policy", reason)
 
     def test_inputs_that_fp16_cannot_hold_are_told_once(self):
@@ -110,7 +110,7 @@ class PluginLog(unittest.TestCase):
         x[0, 0, 0, :3] = 65519, 65520, -1e30
         x[0, 1, 0, 0] = -np.inf  # it was infinite before
         [line] = self.lines(relu(), [{"x": np.ones_like(x)}, {"x": x}, {"x": x}])[:1]
-        self.assertRegex(line, r"^ANE: 2 of 256 values of 'x' are above 65504.*policy=refuse:\w+$")
+        self.assertRegex(line, r"^ANE: 2 of 256 values of 'x' are above 65504.*policy=refuse:node:\w+$")
 
     def test_ordinary_values_are_not_told(self):
         lines = self.lines(network(), [{"x": image()}])
