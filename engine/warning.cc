@@ -180,7 +180,8 @@ void WarningList::AddDoubt(const Rule& doubt) {
   warnings_.back().doubt = &doubt;
 }
 
-std::vector<Warning> WarningsOf(const Network& network, const Target& target, Route route) {
+std::vector<Warning> WarningsOf(const Network& network, bool in_doubt, const Target& target,
+                                Route route) {
   WarningList list;
   for (size_t i = 0; i < network.units.size(); ++i) {
     const Unit& unit = network.units[i];
@@ -188,7 +189,8 @@ std::vector<Warning> WarningsOf(const Network& network, const Target& target, Ro
     if (unit.kind->judge.warn) {
       unit.kind->judge.warn(unit.params.get(), unit, network.BottomsOf(unit), target, route, list);
     }
-    const Rule* doubt = CheckUnit(unit, network.BottomsOf(unit), target, route).doubt;
+    const Rule* doubt =
+        in_doubt ? CheckUnit(unit, network.BottomsOf(unit), target, route).doubt : nullptr;
     if (doubt != nullptr) list.AddDoubt(*doubt);
     if (!unit.kind->run.is_view) WarnOfOperands(network, unit, target, list);
     WarnOfWeights(unit, target, list);

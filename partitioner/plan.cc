@@ -115,9 +115,13 @@ void AddWarnings(const Model& model, Plan& plan) {
   const UnitNames names(model, plan);
   std::set<std::tuple<const WarningRule*, OriginId, std::string>> told;
   for (const PlanPart& part : PartsOf(model.graph, plan)) {
+    std::vector<bool> in_doubt(part.plan->segments.size());
+    for (const PlanEntry& entry : part.plan->entries) {
+      if (entry.segment >= 0 && entry.verdict.doubt != nullptr) in_doubt[entry.segment] = true;
+    }
     for (size_t i = 0; i < part.plan->segments.size(); ++i) {
       const Network& network = part.plan->segments[i].network;
-      for (Warning& w : WarningsOf(network, *plan.target, plan.route)) {
+      for (Warning& w : WarningsOf(network, in_doubt[i], *plan.target, plan.route)) {
         const Origin* origin = w.unit < 0 ? nullptr : names.Find(network.units[w.unit].name);
         const OriginId id =
             origin == nullptr ? kNone : static_cast<OriginId>(origin - model.origins.data());
