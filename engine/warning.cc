@@ -85,6 +85,25 @@ void WarnOfCancellation(const Network& network, int unit, WarningList& list) {
   list.Add(warning::kCancellingSum, terms);
 }
 
+// Warns of a sum of squares of a value that may be large: of a port, a layer, a sum or a
+// difference. Other element-wise units bound their results, or scale them for this purpose.
+void WarnOfSquares(const Network& network, int unit, WarningList& list) {
+  const Operand self{Operand::Source::kUnit, unit};
+  const bool sums = IsResultOf(Arithmetic::Kind::kReduction, network, self) ||
+                    IsResultOf(Arithmetic::Kind::kContraction, network, self);
+  if (!sums) return;
+  const Operand& from = network.units[unit].bottoms[0];
+  if (from.source != Operand::Source::kUnit) return;
+  const Unit& square = network.units[from.index];
+  if (!square.kind->fuse.squares.Or(false, square.params.get(), square.bottoms)) return;
+  const Operand& x = square.bottoms[0];
+  const bool is_guarded = x.source == Operand::Source::kUnit &&
+                          network.units[x.index].kind->run.step &&
+                          !IsResultOf(Arithmetic::Kind::kSum, network, x) &&
+                          !IsResultOf(Arithmetic::Kind::kDifference, network, x);
+  if (!is_guarded) list.Add(warning::kSquares);
+}
+
 // The input ports or the output ports of a program: their sizes and names.
 struct Side {
   std::vector<int64_t> bytes;
@@ -147,7 +166,8 @@ void WarningList::AddDoubt(const Rule& doubt) {
   warnings_.back().doubt = &doubt;
 }
 
-std::vector<Warning> WarningsOf(const Network& network, const Target& target, Route route) {
+std::vector<Warning> WarningsOf(const Network& network, bool in_doubt, const Target& target,
+                                Route route) {
   WarningList list;
   for (size_t i = 0; i < network.units.size(); ++i) {
     const Unit& unit = network.units[i];
@@ -155,11 +175,13 @@ std::vector<Warning> WarningsOf(const Network& network, const Target& target, Ro
     if (unit.kind->judge.warn) {
       unit.kind->judge.warn(unit.params.get(), unit, network.BottomsOf(unit), target, route, list);
     }
-    const Rule* doubt = CheckUnit(unit, network.BottomsOf(unit), target, route).doubt;
+    const Rule* doubt =
+        in_doubt ? CheckUnit(unit, network.BottomsOf(unit), target, route).doubt : nullptr;
     if (doubt != nullptr) list.AddDoubt(*doubt);
     if (!unit.kind->run.is_view) WarnOfOperands(network, unit, target, list);
     WarnOfWeights(unit, target, list);
     WarnOfCancellation(network, list.unit, list);
+    WarnOfSquares(network, list.unit, list);
     if (!unit.kind->computes()) list.Add(warning::kJudgedOnly, unit.kind->type);
     if (route == Route::kNetplist) WarnOfForm(network, unit, target, list);
   }

@@ -65,8 +65,10 @@ class WarningList {
 
 // The warnings about an accepted network: for each unit those of its kind (UnitRow.judge.warn) and
 // those about its verdict and operands, then those about the ports. The time is linear in the
-// number of units.
-std::vector<Warning> WarningsOf(const Network& network, const Target& target, Route route);
+// number of units. `in_doubt`: the network's verdict has a doubt; if false, the units are not
+// validated again to find those that have.
+std::vector<Warning> WarningsOf(const Network& network, bool in_doubt, const Target& target,
+                                Route route);
 
 }  // namespace anemone
 

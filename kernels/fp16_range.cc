@@ -6,9 +6,11 @@
 #include <string>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/string_view.h"
 #include "base/fp16.h"
 #include "importer/operators/operators.h"
 #include "kernels/units/goc.h"
@@ -52,10 +54,9 @@ bool HoldsMask(const GraphView& view, const Node& node) {
          view.Floats().flat_for_constants[node.outputs[0]];
 }
 
-// A bound of Max, Min or Clip that no number of fp16 reaches is never the result, and a negative
-// number that a Where puts in place is a mask.
+// A bound of Max, Min or Clip that no number of fp16 reaches is never the result.
 bool IsOnlyBound(const Node& node, size_t input, const Bounds& b) {
-  if (node.op_type == "Where") return b.high <= 0;
+  if (node.op_type == "Where") return false;
   const bool is_lower = node.op_type == "Max" || (node.op_type == "Clip" && input == 1);
   return is_lower ? !ExceedsHalf(b.high) : !ExceedsHalf(-b.low);
 }
@@ -74,8 +75,10 @@ ConstantForm FormOfLarge(const GraphView& view, const Node& node, size_t input, 
       if (IsOnlyBound(node, input, b)) return ConstantForm::kClamped;
       [[fallthrough]];
     case LargeNumbers::kPass:
+    case LargeNumbers::kPickLargest:
+    case LargeNumbers::kPickSmallest:
       return HoldsMask(view, node) ? ConstantForm::kClamped : ConstantForm::kLost;
-    case LargeNumbers::kPick:
+    case LargeNumbers::kCompare:
     case LargeNumbers::kFlat:
       return ConstantForm::kClamped;
     case LargeNumbers::kChange:
@@ -85,17 +88,16 @@ ConstantForm FormOfLarge(const GraphView& view, const Node& node, size_t input, 
   return moves && HoldsMask(view, node) ? ConstantForm::kClamped : ConstantForm::kLost;
 }
 
-ConstantForm FormOfSmall(const GraphView& view, const Node& node, size_t input, double magnitude) {
+ConstantForm FormOfSmall(const Node& node, size_t input, double magnitude) {
   if (IsProduct(node)) {
     return FactorsOf(magnitude) ? ConstantForm::kFactored : ConstantForm::kLost;
   }
   if (IsWeight(node, input)) {
     return magnitude < kSmallestWeight ? ConstantForm::kLost : ConstantForm::kHeld;
   }
-  const bool is_number = view.Constant(node.inputs[input])->elements() == 1;
-  const bool vanishes = magnitude <= kVanishes && is_number &&
-                        IsOneOf(node, {"Add", "Sub", "Sum", "Max", "Min", "Clip"});
-  return vanishes ? ConstantForm::kVanished : ConstantForm::kHeld;
+  const bool counts =
+      IsOneOf(node, {"Add", "Sub", "Sum", "Max", "Min", "Clip", "Pow", "Where", "Pad", "PRelu"});
+  return magnitude <= kVanishes && counts ? ConstantForm::kVanished : ConstantForm::kHeld;
 }
 
 Verdict Refuse(std::string why) {
@@ -104,32 +106,91 @@ Verdict Refuse(std::string why) {
                     "insist:fp16-range puts it on the engine all the same");
 }
 
-// "value 'x' in -8.3e+06..8.3e+06", "constant 'c' of 1e+09".
-std::string Named(const GraphView& view, ValueId value) {
-  const Bounds& b = view.Floats().bounds[value];
-  const std::string numbers = b.low == b.high ? absl::StrFormat("of %.6g", b.low)
-                                              : absl::StrFormat("in %.6g..%.6g", b.low, b.high);
-  const char* what = view.Constant(value) != nullptr ? "constant" : "value";
-  return absl::StrCat(what, " '", view.graph.values[value].name, "' ", numbers);
+// "value 'x' in -8.3e+06..8.3e+06", "constant 'c' of 1e+09". Of a value of unknown bounds, the
+// numbers that it is known to have: "value 'd' with numbers of -1e+09".
+std::string Named(const GraphView& view, const BeyondFacts& beyond, ValueId value) {
+  const bool is_constant = view.Constant(value) != nullptr;
+  const bool is_partial = !is_constant && !view.Floats().IsKnown(value);
+  const Bounds& b = is_constant ? view.Floats().bounds[value] : beyond.NumbersOf(value);
+  const auto text = [](double x) {
+    return std::fabs(x) < kEndless ? absl::StrFormat("%.6g", x)
+                                   : std::string(x < 0 ? "-inf" : "inf");
+  };
+  std::string numbers = absl::StrCat("in ", text(b.low), "..", text(b.high));
+  if (b.low == b.high) numbers = absl::StrCat("of ", text(b.low));
+  if (is_partial && b.low < 0 && b.high == 0) numbers = absl::StrCat("of ", text(b.low));
+  if (is_partial && b.low == 0) numbers = absl::StrCat("of ", text(b.high));
+  return absl::StrCat(is_constant ? "constant" : "value", " '", view.graph.values[value].name, "' ",
+                      is_partial ? "with numbers " : "", numbers);
 }
 
-std::string BeyondText(const GraphView& view, ValueId value) {
-  return absl::StrCat(Named(view, value), " exceeds ", fp16::kLargest,
-                      ", the largest number of fp16");
+std::string Exceeds(const std::string& what) {
+  return absl::StrCat(what, " exceeds ", fp16::kLargest, ", the largest number of fp16");
 }
 
-std::optional<Verdict> RefusalOfConstant(const GraphView& view, const Node& node, size_t input) {
+std::string BeyondText(const GraphView& view, const BeyondFacts& beyond, ValueId value) {
+  return Exceeds(Named(view, beyond, value));
+}
+
+std::string TooSmall(const std::string& what) {
+  return absl::StrCat(what, " is too small: fp16 keeps few of its digits");
+}
+
+// The attribute by which the operator multiplies the input, or 1.
+double AttributeFactorOf(const Node& node, size_t input) {
+  const NumberAttributes::Names& factors = OperatorOf(node).numbers.factors;
+  if (input == 0 || input > factors.size() || factors[input - 1].empty()) return 1;
+  const Attribute* attribute = node.FindAttribute(factors[input - 1]);
+  const float* number = attribute == nullptr ? nullptr : std::get_if<float>(&attribute->value);
+  return number == nullptr ? 1 : std::fabs(*number);
+}
+
+std::optional<Verdict> RefusalOfConstant(const GraphView& view, const BeyondFacts& beyond,
+                                         const Node& node, size_t input) {
   if (FormOf(view, node, input) != ConstantForm::kLost) return std::nullopt;
   const ValueId value = node.inputs[input];
-  if (ExceedsHalf(view.Floats().MagnitudeOf(value))) return Refuse(BeyondText(view, value));
-  return Refuse(absl::StrCat(Named(view, value), " is too small: fp16 keeps few of its digits"));
+  const double factor = AttributeFactorOf(node, input);
+  std::string what = Named(view, beyond, value);
+  if (factor != 1) absl::StrAppend(&what, ", times ", factor, ",");
+  return Refuse(ExceedsHalf(view.Floats().MagnitudeOf(value) * factor) ? Exceeds(what)
+                                                                       : TooSmall(what));
 }
 
-// The value is known to be beyond fp16's range. Integers at ports are judged elsewhere
+// An attribute that the engine holds as an fp16 number.
+struct NumberAttribute {
+  absl::string_view name;
+  double number;
+  bool is_factor;
+};
+
+std::vector<NumberAttribute> NumberAttributesOf(const Node& node) {
+  std::vector<NumberAttribute> found;
+  const NumberAttributes& names = OperatorOf(node).numbers;
+  for (bool is_factor : {false, true}) {
+    for (absl::string_view name : is_factor ? names.factors : names.held) {
+      const Attribute* attribute = name.empty() ? nullptr : node.FindAttribute(name);
+      const float* number = attribute == nullptr ? nullptr : std::get_if<float>(&attribute->value);
+      if (number != nullptr && *number != 0) found.push_back({name, *number, is_factor});
+    }
+  }
+  return found;
+}
+
+std::optional<Verdict> RefusalOfAttributes(const Node& node) {
+  for (const NumberAttribute& a : NumberAttributesOf(node)) {
+    const double magnitude = std::fabs(a.number);
+    const std::string what = absl::StrFormat("attribute '%s' of %.6g", a.name, a.number);
+    if (a.is_factor && FactorsOf(magnitude)) continue;
+    if (ExceedsHalf(magnitude)) return Refuse(Exceeds(what));
+    if (a.is_factor) return Refuse(TooSmall(what));
+  }
+  return std::nullopt;
+}
+
+// The value is known to have numbers beyond fp16's range. Integers at ports are judged elsewhere
 // (kernels/integers.h).
-bool IsBeyond(const GraphView& view, ValueId value) {
-  return IsFloating(view.graph.values[value].type) && view.Floats().IsKnown(value) &&
-         ExceedsHalf(view.Floats().MagnitudeOf(value));
+bool IsBeyond(const GraphView& view, const BeyondFacts& beyond, ValueId value) {
+  return IsFloating(view.graph.values[value].type) && beyond.IsBeyond(value);
 }
 
 bool IsInside(const GraphView& view, const Match& match, ValueId value) {
@@ -137,20 +198,22 @@ bool IsInside(const GraphView& view, const Match& match, ValueId value) {
   return std::find(match.nodes.begin(), match.nodes.end(), producer) != match.nodes.end();
 }
 
-std::optional<Verdict> RefusalOfNode(const GraphView& view, const Match& match, const Node& node) {
+std::optional<Verdict> RefusalOfNode(const GraphView& view, const BeyondFacts& beyond,
+                                     const Match& match, const Node& node) {
+  if (auto refusal = RefusalOfAttributes(node)) return refusal;
   for (size_t i = 0; i < node.inputs.size(); ++i) {
     const ValueId value = node.inputs[i];
     if (value == kNone) continue;
-    if (auto refusal = RefusalOfConstant(view, node, i)) return refusal;
+    if (auto refusal = RefusalOfConstant(view, beyond, node, i)) return refusal;
     const bool is_read = view.Constant(value) == nullptr && !IsInside(view, match, value);
-    if (is_read && IsBeyond(view, value) && !IsFlat(view.Floats(), node)) {
-      return Refuse(BeyondText(view, value));
+    if (is_read && IsBeyond(view, beyond, value) && !beyond.IsFlat(node, value)) {
+      return Refuse(BeyondText(view, beyond, value));
     }
   }
   for (ValueId made : node.outputs) {
-    if (made == kNone || !IsBeyond(view, made) || view.Floats().flat[made]) continue;
+    if (made == kNone || !IsBeyond(view, beyond, made) || beyond.IsFlat(made)) continue;
     const bool is_inner = view.graph.values[made].producer != match.nodes.back();
-    if (!is_inner) return Refuse(BeyondText(view, made));
+    if (!is_inner) return Refuse(BeyondText(view, beyond, made));
   }
   return std::nullopt;
 }
@@ -162,11 +225,13 @@ bool RoundsEachConstant(const Node& node) {
 }
 
 ConstantForm FormOf(const GraphView& view, const Node& node, size_t input) {
-  const std::optional<double> magnitude =
+  std::optional<double> magnitude =
       HasInput(node, input) ? MagnitudeOf(view, node.inputs[input]) : std::nullopt;
   if (!magnitude || *magnitude == 0 || !RoundsEachConstant(node)) return ConstantForm::kHeld;
+  *magnitude *= AttributeFactorOf(node, input);
+  if (*magnitude == 0) return ConstantForm::kHeld;
   if (ExceedsHalf(*magnitude)) return FormOfLarge(view, node, input, *magnitude);
-  if (*magnitude < fp16::kSmallestNormal) return FormOfSmall(view, node, input, *magnitude);
+  if (*magnitude < fp16::kSmallestNormal) return FormOfSmall(node, input, *magnitude);
   return ConstantForm::kHeld;
 }
 
@@ -175,23 +240,23 @@ double RescalingOf(const GraphView& view, const Node& node, size_t input) {
   return 1 / FactorsOf(*MagnitudeOf(view, node.inputs[input]))->first;
 }
 
-std::optional<Verdict> JudgeRange(const GraphView& view, const Match& match) {
+std::optional<Verdict> JudgeRange(const GraphView& view, const BeyondFacts& beyond,
+                                  const Match& match) {
   for (NodeId id : match.nodes) {
-    if (auto refusal = RefusalOfNode(view, match, view.graph.nodes[id])) return refusal;
+    if (auto refusal = RefusalOfNode(view, beyond, match, view.graph.nodes[id])) return refusal;
   }
   return std::nullopt;
 }
 
 std::optional<VanishingConstant> VanishingOf(const GraphView& view, const Node& node) {
-  const Attribute* epsilon = node.FindAttribute("epsilon");
-  if (epsilon != nullptr && RoundsEachConstant(node)) {
-    const float* number = std::get_if<float>(&epsilon->value);
-    if (number != nullptr && *number > 0 && *number <= kVanishes) return {{"epsilon", *number}};
+  for (const NumberAttribute& a : NumberAttributesOf(node)) {
+    if (!a.is_factor && std::fabs(a.number) <= kVanishes) return {{std::string(a.name), a.number}};
   }
   for (size_t i = 0; i < node.inputs.size(); ++i) {
     if (FormOf(view, node, i) != ConstantForm::kVanished) continue;
     const ValueId value = node.inputs[i];
-    return {{absl::StrCat("constant '", view.graph.values[value].name, "'"), *view.Scalar(value)}};
+    return {{absl::StrCat("constant '", view.graph.values[value].name, "'"),
+             view.Scalar(value).value_or(view.Floats().MagnitudeOf(value))}};
   }
   return std::nullopt;
 }

@@ -2,7 +2,8 @@
 // or constants. The bounds of values are those of importer/operators/float_ranges.h; a value of
 // unknown bounds may be on the engine.
 //
-//   const std::optional<Verdict> refusal = JudgeRange(view, match);   // rule `fp16-range`
+//   const BeyondFacts beyond(graph, view.Floats());
+//   const std::optional<Verdict> refusal = JudgeRange(view, beyond, match);   // rule `fp16-range`
 //
 // A mask may be larger: where all readers of a value give the same result for numbers beyond fp16's
 // range, as softmax does, -1e9 becomes -65504 or -infinity and masks the same elements.
@@ -14,6 +15,7 @@
 #include <string>
 
 #include "engine/verdict.h"
+#include "importer/operators/beyond_ranges.h"
 #include "kernels/lowering.h"
 
 namespace anemone {
@@ -25,7 +27,7 @@ enum class ConstantForm {
   kHeld,      // as fp16, or it is not a float
   kFactored,  // a factor or divisor, as two factors (FactorsOf, goc.h)
   kClamped,   // a number beyond 65504, as 65504 or infinity, which gives the same result
-  kVanished,  // a single number that is added or is a bound, as 0
+  kVanished,  // as 0, though it is added, is a bound, an exponent, or put in place
   kLost,      // fp16 cannot hold it
 };
 ConstantForm FormOf(const GraphView& view, const Node& node, size_t input);
@@ -37,14 +39,16 @@ bool RoundsEachConstant(const Node& node);
 // is multiplied so that fp16 holds it. Else 1.
 double RescalingOf(const GraphView& view, const Node& node, size_t input);
 
-// The refusal of a match one of whose constants is lost, or which reads or computes a value beyond
-// fp16's range. Values between the nodes of the match are not judged. nullopt if there is none.
-std::optional<Verdict> JudgeRange(const GraphView& view, const Match& match);
+// The refusal of a match one of whose constants or attributes is lost, or which reads or computes a
+// value beyond fp16's range. Values between the nodes of the match are not judged. nullopt if there
+// is none.
+std::optional<Verdict> JudgeRange(const GraphView& view, const BeyondFacts& beyond,
+                                  const Match& match);
 
-// The node's first constant of the form kVanished, or its epsilon if that becomes 0 in fp16.
+// The node's first attribute that becomes 0 in fp16, or its first constant of the form kVanished.
 struct VanishingConstant {
-  std::string name;  // "constant 'c'", or "epsilon"
-  double number;
+  std::string name;  // "epsilon", or "constant 'c'"
+  double number;     // of several, the largest magnitude
 };
 std::optional<VanishingConstant> VanishingOf(const GraphView& view, const Node& node);
 

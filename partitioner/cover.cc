@@ -122,7 +122,7 @@ std::optional<Verdict> UnknownInput(const Graph& graph, const Node& node,
 
 // Tries one lowering on one match.
 absl::StatusOr<Cover> Try(const Lowering& row, const Match& match, const GraphView& view,
-                          const PlanOptions& options) {
+                          const BeyondFacts& beyond, const PlanOptions& options) {
   Cover cover{.nodes = match.nodes, .lowered = {}, .rewritten = row.rewritten, .verdict = {}};
   const IntegerVerdict integers = JudgeIntegers(view, match);
   if (integers.refusal) {
@@ -154,7 +154,7 @@ absl::StatusOr<Cover> Try(const Lowering& row, const Match& match, const GraphVi
                                  "softmax",
                                  "drop --clamp-activations");
     } else if (cover.verdict.accepted && !options.policy.ignores_fp16_range) {
-      if (auto refusal = JudgeRange(view, match)) cover.verdict = *std::move(refusal);
+      if (auto refusal = JudgeRange(view, beyond, match)) cover.verdict = *std::move(refusal);
     }
   }
   return cover;
@@ -180,10 +180,13 @@ bool IsClosed(const Match& match, const GraphView& view, const std::vector<int>&
 
 class Chooser {
  public:
-  Chooser(const GraphView& view, const PlanOptions& options, std::vector<MissedPattern>& missed)
+  Chooser(const GraphView& view, const PlanOptions& options, const std::vector<bool>& refused,
+          std::vector<MissedPattern>& missed)
       : view_(view),
         options_(options),
+        refused_(refused),
         missed_(missed),
+        beyond_(view.graph, view.Floats()),
         makers_(MakersOfUnknown(view.graph)),
         taken_(view.graph.nodes.size(), -1) {}
 
@@ -206,6 +209,16 @@ class Chooser {
     return row.lower != nullptr && (options_.rewrites || !row.rewritten);
   }
 
+  absl::StatusOr<Cover> TryAllowed(const Lowering& row, const Match& match) {
+    ANEMONE_ASSIGN_OR_RETURN(Cover cover, Try(row, match, view_, beyond_, options_));
+    const auto is_refused = [&](NodeId id) { return refused_[id]; };
+    if (cover.verdict.accepted && std::any_of(match.nodes.begin(), match.nodes.end(), is_refused)) {
+      cover.verdict = OwnRefusal(Layer::kPolicy, "refused-node", "the policy refuses the node",
+                                 "drop it from --policy");
+    }
+    return cover;
+  }
+
   void Take(Cover cover) {
     for (NodeId id : cover.nodes) taken_[id] = static_cast<int>(covers_.size());
     covers_.push_back(std::move(cover));
@@ -220,7 +233,7 @@ class Chooser {
       if (!row->match(view_, anchor, match)) continue;
       match.nodes.push_back(id);
       if (!IsClosed(match, view_, taken_)) continue;
-      ANEMONE_ASSIGN_OR_RETURN(Cover cover, Try(*row, match, view_, options_));
+      ANEMONE_ASSIGN_OR_RETURN(Cover cover, TryAllowed(*row, match));
       if (cover.verdict.accepted) {
         Take(std::move(cover));
         return absl::OkStatus();
@@ -241,14 +254,16 @@ class Chooser {
     std::optional<Cover> first;
     for (const Lowering* row : LoweringsOf(node.domain, node.op_type)) {
       if (row->match != nullptr || !Allowed(*row)) continue;
-      ANEMONE_ASSIGN_OR_RETURN(Cover cover, Try(*row, Match{{id}, {}}, view_, options_));
+      ANEMONE_ASSIGN_OR_RETURN(Cover cover, TryAllowed(*row, Match{{id}, {}}));
       // If the target accepts and the user's policy refuses, do not try other units instead.
       const bool is_wish = !first && cover.verdict.layer == Layer::kPolicy;
       if (cover.verdict.accepted || is_wish) {
         Take(std::move(cover));
         return absl::OkStatus();
       }
-      if (!first) first = std::move(cover);
+      // Units that the target accepts are refused by the range alone, which is the better reason.
+      const bool is_range = cover.verdict.own_rule == kFp16Range;
+      if (!first || is_range) first = std::move(cover);
     }
     if (!first) first = Cover{{id}, {}, false, Uncovered(node, options_)};
     Take(*std::move(first));
@@ -257,7 +272,9 @@ class Chooser {
 
   const GraphView& view_;
   const PlanOptions& options_;
+  const std::vector<bool>& refused_;  // by node
   std::vector<MissedPattern>& missed_;
+  const BeyondFacts beyond_;
   const std::vector<NodeId> makers_;  // by value
   std::vector<int> taken_;            // cover by node, -1 if none yet
   std::vector<Cover> covers_;
@@ -266,8 +283,9 @@ class Chooser {
 }  // namespace
 
 absl::StatusOr<std::vector<Cover>> ChooseCovers(const GraphView& view, const PlanOptions& options,
+                                                const std::vector<bool>& refused,
                                                 std::vector<MissedPattern>& missed) {
-  return Chooser(view, options, missed).Choose();
+  return Chooser(view, options, refused, missed).Choose();
 }
 
 }  // namespace anemone

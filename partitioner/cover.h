@@ -20,7 +20,9 @@ struct Cover {
   std::vector<NodeId> nodes;  // the anchor last
   Lowered lowered;            // units, if some lowering wrote any
   bool rewritten = false;
-  Verdict verdict;  // accepted, or the reason of the first lowering of the node alone
+  // Accepted, or the reason of the first lowering of the node alone. The rule `fp16-range` goes
+  // first.
+  Verdict verdict;
 };
 
 // A pattern that matched but was refused in all its forms. Its nodes are placed one by one.
@@ -35,8 +37,10 @@ inline constexpr char kLoweringFault[] = "lowering-fault";
 
 // Returns covers in the order of their anchors; every node is in exactly one. Patterns are tried
 // before single nodes, in the order of their table rows (widest first). A pattern whose units the
-// target refuses is skipped and recorded in `missed`.
+// target refuses is skipped and recorded in `missed`. `refused`: by node, whether the policy
+// refuses it by its name.
 absl::StatusOr<std::vector<Cover>> ChooseCovers(const GraphView& view, const PlanOptions& options,
+                                                const std::vector<bool>& refused,
                                                 std::vector<MissedPattern>& missed);
 
 }  // namespace anemone

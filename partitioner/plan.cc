@@ -12,8 +12,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "base/near_names.h"
 #include "base/status_macros.h"
+#include "base/usage_error.h"
 #include "engine/warning.h"
 #include "importer/opset/opsets.h"
 #include "kernels/fp16_range.h"
@@ -28,6 +30,8 @@
 
 namespace anemone {
 namespace {
+
+constexpr absl::string_view kNodePrefix = "node:";  // in Policy::refused_units
 
 PlanEntry MakeEntry(const Model& model, const GraphView& view, const PlanOptions& options,
                     const std::vector<const Cover*>& covers, const Plan& plan,
@@ -111,9 +115,13 @@ void AddWarnings(const Model& model, Plan& plan) {
   const UnitNames names(model, plan);
   std::set<std::tuple<const WarningRule*, OriginId, std::string>> told;
   for (const PlanPart& part : PartsOf(model.graph, plan)) {
+    std::vector<bool> in_doubt(part.plan->segments.size());
+    for (const PlanEntry& entry : part.plan->entries) {
+      if (entry.segment >= 0 && entry.verdict.doubt != nullptr) in_doubt[entry.segment] = true;
+    }
     for (size_t i = 0; i < part.plan->segments.size(); ++i) {
       const Network& network = part.plan->segments[i].network;
-      for (Warning& w : WarningsOf(network, *plan.target, plan.route)) {
+      for (Warning& w : WarningsOf(network, in_doubt[i], *plan.target, plan.route)) {
         const Origin* origin = w.unit < 0 ? nullptr : names.Find(network.units[w.unit].name);
         const OriginId id =
             origin == nullptr ? kNone : static_cast<OriginId>(origin - model.origins.data());
@@ -207,10 +215,16 @@ absl::StatusOr<Policy> Policy::Parse(absl::string_view text) {
   }
   if (!absl::StartsWith(text, "refuse:")) {
     return absl::InvalidArgumentError(
-        "want maximal, cpu, refuse:UNIT[,UNIT...] or insist:fp16-range; e.g. refuse:Pooling");
+        "want maximal, cpu, refuse:UNIT[,UNIT...], refuse:node:NODE[,...] or insist:fp16-range; "
+        "e.g. refuse:Pooling");
   }
   const std::vector<std::string> known = UnitTypes();
   for (absl::string_view unit : absl::StrSplit(text.substr(7), ',')) {
+    if (absl::ConsumePrefix(&unit, kNodePrefix)) {
+      if (unit.empty()) return absl::InvalidArgumentError("want a node after node:, e.g. node:/#3");
+      policy.refused_units.push_back(absl::StrCat(kNodePrefix, unit));
+      continue;
+    }
     if (absl::StartsWith(unit, "insist:")) {
       return absl::InvalidArgumentError("refuse: and insist: cannot be combined; give one of them");
     }
@@ -265,11 +279,59 @@ int NumberSegments(Plan& plan, int first) {
   return next;
 }
 
+bool IsNamed(const std::string& name, const Origin& origin) {
+  return !name.empty() && (name == origin.id || name == origin.name);
+}
+
+// The nodes that the policy names.
+std::vector<std::string> NodesOf(const Policy& policy) {
+  std::vector<std::string> names;
+  for (absl::string_view refused : policy.refused_units) {
+    if (absl::ConsumePrefix(&refused, kNodePrefix)) names.emplace_back(refused);
+  }
+  return names;
+}
+
+// By node: the policy keeps it off the engine by its name.
+std::vector<bool> RefusedNodes(const Model& model, const Graph& graph, const Policy& policy) {
+  std::vector<bool> refused(graph.nodes.size());
+  for (const std::string& name : NodesOf(policy)) {
+    for (size_t i = 0; i < refused.size(); ++i) {
+      const Node& node = graph.nodes[i];
+      for (OriginId id : node.origins) refused[i] = refused[i] || IsNamed(name, model.origins[id]);
+      for (ValueId made : node.outputs) {
+        refused[i] = refused[i] || (made != kNone && graph.values[made].name == name);
+      }
+    }
+  }
+  return refused;
+}
+
+// kInvalidArgument if the policy names a node that no part of the plan has.
+absl::Status CheckRefusedNodes(const Model& model, const Plan& plan, const Policy& policy) {
+  for (const std::string& name : NodesOf(policy)) {
+    const auto is_it = [&](const Origin& origin) { return IsNamed(name, origin); };
+    bool found = std::any_of(model.origins.begin(), model.origins.end(), is_it);
+    for (const PlanPart& part : PartsOf(model.graph, plan)) {
+      for (const Value& value : part.graph->values) {
+        found = found || (value.producer != kNone && value.name == name);
+      }
+    }
+    if (!found) {
+      return UsageError(absl::StrCat("policy refuse:node:", name, ": the model has no such node; ",
+                                     "give a name or an id of `anemone check -v --json`, or the "
+                                     "name of an output of the node"));
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<Plan> PlanGraph(const Model& model, const Graph& graph, const PlanOptions& options) {
   Plan plan{.target = options.target, .route = options.route};
   GraphView view(graph);
   std::vector<MissedPattern> missed;
-  ANEMONE_ASSIGN_OR_RETURN(std::vector<Cover> covers, ChooseCovers(view, options, missed));
+  const std::vector<bool> refused = RefusedNodes(model, graph, options.policy);
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<Cover> covers, ChooseCovers(view, options, refused, missed));
   CoverGroups groups(model.origins.size(), graph, covers);
   groups.SpreadRefusals(covers);
   std::vector<int> opset_classes = OpsetClasses(graph);
@@ -338,6 +400,7 @@ std::vector<PlanPart> PartsOf(const Graph& graph, const Plan& plan) {
 
 absl::StatusOr<Plan> MakePlan(const Model& model, const PlanOptions& options) {
   ANEMONE_ASSIGN_OR_RETURN(Plan plan, PlanGraph(model, model.graph, options));
+  if (options.bodies) ANEMONE_RETURN_IF_ERROR(CheckRefusedNodes(model, plan, options.policy));
   NumberSegments(plan, 0);
   AddFolded(model, plan);
   if (plan.engine_segments() == 0) plan.status = Status::kUnknown;  // the engine accepted nothing

@@ -29,10 +29,12 @@ namespace anemone {
 // user puts there against Anemone's rule.
 struct Policy {
   bool cpu_only = false;
-  std::vector<std::string> refused_units;  // unit types, as `anemone units` lists them
-  bool ignores_fp16_range = false;         // kernels/fp16_range.h
+  // Unit types, as `anemone units` lists them; or "node:" and the id or name of a node, or the name
+  // of one of its outputs.
+  std::vector<std::string> refused_units;
+  bool ignores_fp16_range = false;  // kernels/fp16_range.h
 
-  // "maximal" (the default), "cpu", "refuse:Pooling,Softmax", or "insist:fp16-range".
+  // "maximal" (the default), "cpu", "refuse:Pooling,node:/#3", or "insist:fp16-range".
   static absl::StatusOr<Policy> Parse(absl::string_view text);
 };
 
@@ -120,7 +122,9 @@ struct PlanPart {
 };
 std::vector<PlanPart> PartsOf(const Graph& graph, const Plan& plan);
 
-// Errors: kInvalidArgument if a node breaks an ONNX rule that the importer could not check.
+// Errors: kInvalidArgument if a node breaks an ONNX rule that the importer could not check, or if
+// the policy names a node that the model does not have (only with PlanOptions::bodies: the plugin
+// plans parts of a model).
 absl::StatusOr<Plan> MakePlan(const Model& model, const PlanOptions& options);
 
 }  // namespace anemone

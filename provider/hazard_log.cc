@@ -20,23 +20,19 @@ HazardLog::HazardLog(const Model& model, const Plan& plan)
 void HazardLog::AddConstants(const Model& model, const Plan& plan) {
   for (const PlanPart& part : PartsOf(model.graph, plan)) {
     const GraphView view(*part.graph);
-    std::vector<std::string> units(part.graph->nodes.size());
-    for (const PlanEntry& entry : part.plan->entries) {
-      for (NodeId id : entry.nodes) units[id] = entry.units.empty() ? "" : entry.units.front();
-    }
     for (size_t i = 0; i < part.plan->segments.size(); ++i) {
       const Segment& segment = part.plan->segments[i];
       if (segment.placement != Placement::kEngine) continue;
       for (NodeId id : segment.nodes) {
         AddConstantsOf(model, view, view.graph.nodes[id],
-                       part.plan->first_segment + static_cast<int>(i), units[id]);
+                       part.plan->first_segment + static_cast<int>(i));
       }
     }
   }
 }
 
 void HazardLog::AddConstantsOf(const Model& model, const GraphView& view, const Node& node,
-                               int segment, const std::string& unit) {
+                               int segment) {
   const Origin& origin = model.origins[NamingOrigin(model, node)];
   Hazard where;
   where.segment = segment;
@@ -49,12 +45,11 @@ void HazardLog::AddConstantsOf(const Model& model, const GraphView& view, const 
                            constant->compressed() == nullptr && RoundsEachConstant(node);
     if (!is_stored || FormOf(view, node, i) == ConstantForm::kFactored) continue;
     where.message = absl::StrCat("constant '", view.graph.values[node.inputs[i]].name, "': ");
-    Add(where, ConstantHazards(*constant), unit);
+    Add(where, ConstantHazards(*constant));
   }
 }
 
-void HazardLog::Add(const Hazard& where, const std::vector<UnitHazard>& found,
-                    const std::string& unit) {
+void HazardLog::Add(const Hazard& where, const std::vector<UnitHazard>& found) {
   std::lock_guard<std::mutex> lock(mutex_);
   for (const UnitHazard& h : found) {
     Hazard& told = hazards_.emplace_back(where);
@@ -65,9 +60,10 @@ void HazardLog::Add(const Hazard& where, const std::vector<UnitHazard>& found,
     told.operands = h.operands;
     if (h.rule->limit != 0) told.limit = h.rule->limit;
     told.message += h.rule->words;
-    told.remedy = unit.empty()
-                      ? absl::StrReplaceAll(h.rule->remedy, {{" (--policy refuse:UNIT)", ""}})
-                      : absl::StrReplaceAll(h.rule->remedy, {{"UNIT", unit}});
+    told.remedy = h.rule->remedy;
+    if (!where.node.empty()) {
+      absl::StrReplaceAll({{"node:NODE", absl::StrCat("node:", where.node)}}, &told.remedy);
+    }
     told.rule = h.rule->rule;
     told.source = h.rule->source;
     told.status = std::string(StatusName(h.rule->status));
@@ -91,15 +87,14 @@ void HazardLog::AddUnit(int segment, const UnitRun& run) {
     where.name = origin->name;
     where.op_type = origin->op_type;
   }
-  Add(where, *found, where.unit);
+  Add(where, *found);
 }
 
-void HazardLog::AddPort(int segment, const std::string& value, const Tensor& tensor,
-                        absl::string_view unit) {
+void HazardLog::AddPort(int segment, const std::string& value, const Tensor& tensor) {
   Hazard where;
   where.name = value;
   where.segment = segment;
-  Add(where, PortHazards(tensor), std::string(unit));
+  Add(where, PortHazards(tensor));
 }
 
 absl::StatusOr<std::vector<Hazard>> HazardLog::Take() {

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "anemone/hazard.h"
 #include "anemone/tensor.h"
 #include "engine/device.h"
@@ -27,19 +26,17 @@ class HazardLog {
 
   // `segment` is the number shown in reports (Plan::first_segment).
   void AddUnit(int segment, const UnitRun& run);
-  // Adds a value that enters the engine in `segment`, where a unit of type `unit` reads it.
-  void AddPort(int segment, const std::string& value, const Tensor& tensor, absl::string_view unit);
+  // Adds a value that enters the engine in `segment`.
+  void AddPort(int segment, const std::string& value, const Tensor& tensor);
 
   // Returns all hazards in the order of the plan's segments; in a segment, ports come before units.
   absl::StatusOr<std::vector<Hazard>> Take();
 
  private:
-  // A message in `where` is put before that of the hazard. `unit` is the type of the unit that a
-  // remedy tells the user to refuse; "" if it is not known.
-  void Add(const Hazard& where, const std::vector<UnitHazard>& found, const std::string& unit);
+  // A message in `where` is put before that of the hazard.
+  void Add(const Hazard& where, const std::vector<UnitHazard>& found);
   void AddConstants(const Model& model, const Plan& plan);
-  void AddConstantsOf(const Model& model, const GraphView& view, const Node& node, int segment,
-                      const std::string& unit);
+  void AddConstantsOf(const Model& model, const GraphView& view, const Node& node, int segment);
 
   const UnitNames names_;
   const math::Numerics& numerics_;

@@ -8,10 +8,6 @@
 namespace anemone {
 namespace {
 
-UnitAt At(const Unit& unit) {
-  return {unit.name, unit.kind == nullptr ? absl::string_view() : unit.kind->type};
-}
-
 // The value after which a unit is named: "y" of "y" and of "y#2".
 absl::string_view ValueOf(absl::string_view unit) {
   const size_t mark = unit.rfind('#');
@@ -21,33 +17,31 @@ absl::string_view ValueOf(absl::string_view unit) {
 }
 
 std::string Advice(const RangeWarning& warning, absl::string_view option, absl::string_view node) {
-  const UnitAt& unit = warning.unit;
-  if (unit.type.empty()) return "";
-  const std::string who =
-      node.empty() ? absl::StrCat("the node that makes '", Printable(ValueOf(unit.name)), "'")
-                   : absl::StrCat("node ", node);
+  if (warning.unit.empty()) return "";
+  const std::string makes = Printable(ValueOf(warning.unit));
+  const std::string who = node.empty() ? absl::StrCat("the node that makes '", makes, "'")
+                                       : absl::StrCat("node ", node);
   return absl::StrCat("; ", who, warning.enters ? " reads" : " computes",
                       warning.count == 1 ? " it" : " them", warning.enters ? " first: " : ": ",
-                      option, "refuse:", unit.type,
-                      " runs it on the CPU, and all others that become such units");
+                      option, "refuse:node:", makes, " runs it on the CPU");
 }
 
 }  // namespace
 
-UnitAt ReaderOf(const Network& network, int input) {
+std::string ReaderOf(const Network& network, int input) {
   for (const Unit& unit : network.units) {
     for (const Operand& bottom : unit.bottoms) {
-      if (bottom.source == Operand::Source::kInput && bottom.index == input) return At(unit);
+      if (bottom.source == Operand::Source::kInput && bottom.index == input) return unit.name;
     }
   }
   return {};
 }
 
-UnitAt MakerOf(const Network& network, int output) {
+std::string MakerOf(const Network& network, int output) {
   Operand from = network.outputs[output].from;
   while (from.source == Operand::Source::kUnit) {
     const Unit& unit = network.units[from.index];
-    if (unit.kind == nullptr || !unit.kind->run.is_view || unit.bottoms.empty()) return At(unit);
+    if (unit.kind == nullptr || !unit.kind->run.is_view || unit.bottoms.empty()) return unit.name;
     from = unit.bottoms[0];
   }
   return {};
@@ -68,13 +62,13 @@ std::string RangeWarningText(const RangeWarning& warning, absl::string_view opti
 }
 
 void RangeWatch::Input(const math::Tally& tally, int64_t elements, absl::string_view name,
-                       const UnitAt& unit) {
+                       const std::string& unit) {
   if (tally.overflowed == 0 || input_told_.exchange(true)) return;
   warn_({true, tally.overflowed, elements, std::string(name), unit});
 }
 
 void RangeWatch::Output(const math::Tally& tally, int64_t elements, absl::string_view name,
-                        const UnitAt& unit) {
+                        const std::string& unit) {
   if (tally.not_finite == 0 || output_told_.exchange(true)) return;
   warn_({false, tally.not_finite, elements, std::string(name), unit});
 }
@@ -84,7 +78,7 @@ std::vector<std::string> RangeWarnings::Texts(
   const std::lock_guard<std::mutex> lock(mutex_);
   while (texts_.size() < warnings_.size()) {
     const RangeWarning& warning = warnings_[texts_.size()];
-    texts_.push_back(RangeWarningText(warning, "--policy ", node_of(warning.unit.name)));
+    texts_.push_back(RangeWarningText(warning, "--policy ", node_of(warning.unit)));
   }
   return texts_;
 }

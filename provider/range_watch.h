@@ -20,26 +20,21 @@
 
 namespace anemone {
 
-// A unit as warnings name it.
-struct UnitAt {
-  std::string name;        // of the value that it makes, and perhaps '#' and a number
-  absl::string_view type;  // "" if there is no unit
-};
-
-// The first unit that reads an input port.
-UnitAt ReaderOf(const Network& network, int input);
-// The unit that computes an output port; units that only change its shape are skipped.
-UnitAt MakerOf(const Network& network, int output);
+// The name of the first unit that reads an input port, or "": that of the value which the unit makes,
+// and perhaps '#' and a number.
+std::string ReaderOf(const Network& network, int input);
+// That of the unit that computes an output port; units that only change its shape are skipped.
+std::string MakerOf(const Network& network, int output);
 
 struct RangeWarning {
   bool enters = false;  // the engine, where the values become infinite; else they leave it
   int64_t count = 0, elements = 0;
   std::string value;
-  UnitAt unit;  // that reads or computes the value
+  std::string unit;  // that reads or computes the value; "" if there is none
 };
 
 // "2 of 64 values of 'y' are not finite, ...; node 'mul' (Mul) computes them: --policy
-// refuse:ElementWise runs it on the CPU, ...". `option` is how the user gives a policy: "the option
+// refuse:node:y runs it on the CPU". `option` is how the user gives a policy: "the option
 // policy=" or "--policy ". `node` is the model's node of the unit, "'mul' (Mul)", or "" if that is
 // not known.
 std::string RangeWarningText(const RangeWarning& warning, absl::string_view option,
@@ -57,9 +52,9 @@ class RangeWatch {
   // Warns if the conversion of a value of so many elements met such numbers. `unit` reads or
   // computes it.
   void Input(const math::Tally& tally, int64_t elements, absl::string_view name,
-             const UnitAt& unit);
+             const std::string& unit);
   void Output(const math::Tally& tally, int64_t elements, absl::string_view name,
-              const UnitAt& unit);
+              const std::string& unit);
 
  private:
   const std::function<void(RangeWarning)> warn_;

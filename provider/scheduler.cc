@@ -104,7 +104,7 @@ class Scheduler::Runner {
   }
 
   // The unit that reads the value first.
-  UnitAt UnitThatReads(ValueId value) const {
+  std::string UnitThatReads(ValueId value) const {
     const Segment& segment = s_.plan_.segments[ReaderOf(value)];
     const auto port = std::find(segment.inputs.begin(), segment.inputs.end(), value);
     return anemone::ReaderOf(segment.network, static_cast<int>(port - segment.inputs.begin()));

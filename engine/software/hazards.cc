@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <functional>
 #include <limits>
 #include <string>
 #include <utility>
@@ -11,6 +12,8 @@
 #include "base/status_macros.h"
 #include "engine/constant.h"
 #include "hazard_table.h"  // generated
+#include "math/elementwise/element_steps.h"
+#include "math/elementwise/unary_keys.h"
 
 namespace anemone {
 namespace {
@@ -237,6 +240,110 @@ void FindFlushed(absl::Span<const Half> values, std::vector<UnitHazard>& list) {
   if (lost >= fp16::kRoundingError * all) counter.AddTo(list);
 }
 
+// Calls `each` with the elements of the bottoms from which an elementwise unit computes element i
+// of its result, for all i in order. A bottom is repeated along the axes on which its extent is 1.
+template <class Each>
+void ForEachPair(const UnitRun& run, const Each& each) {
+  const Dims& to = run.out.dims;
+  const ConstView& first = run.in.front();
+  const ConstView& second = run.in.back();
+  for (int64_t i = 0; i < to.elements(); ++i) {
+    int64_t rest = i, at[2] = {0, 0}, stride[2] = {1, 1};
+    for (int axis = kAxisCount - 1; axis >= 0; --axis) {
+      const int64_t place = rest % to.extent[axis];
+      rest /= to.extent[axis];
+      for (int k : {0, 1}) {
+        const int64_t extent = (k == 0 ? first : second).dims.extent[axis];
+        at[k] += extent == 1 ? 0 : place * stride[k];
+        stride[k] *= extent;
+      }
+    }
+    each(math::ToDouble(first.data[at[0]]), math::ToDouble(second.data[at[1]]));
+  }
+}
+
+// An elementwise step without rounding, where its results may be smaller than its operands. Sums of
+// fp16 numbers do not underflow.
+using Function = std::function<double(double x, double z)>;
+
+Function UnroundedStep(const math::ElementStep& step) {
+  const auto by_key = [](const math::UnaryKey& key) {
+    return [key](double x, double) { return math::Evaluate(key, x); };
+  };
+  switch (step.kind) {
+    case math::StepKind::kGelu:
+      return by_key({math::Unary::kGelu});
+    case math::StepKind::kSigmoid:
+      return by_key({math::Unary::kSigmoid});
+    case math::StepKind::kSilu:
+      return by_key({math::Unary::kSilu});
+    case math::StepKind::kLeakyRelu:
+      return by_key({math::Unary::kLeakyRelu, step.first});
+    case math::StepKind::kTable:
+      if (const auto key = math::KeyOf(*step.table)) return by_key(*key);
+      return nullptr;
+    case math::StepKind::kBinary:
+      if (step.op == math::BinaryOp::kMul) return std::multiplies<double>();
+      if (step.op == math::BinaryOp::kDiv) return std::divides<double>();
+      if (step.op == math::BinaryOp::kPow) return [](double x, double z) { return std::pow(x, z); };
+      return nullptr;
+    default:
+      return nullptr;
+  }
+}
+
+// The magnitudes of the results without rounding. Empty if they are not known.
+absl::StatusOr<std::vector<double>> Unrounded(const UnitRun& run,
+                                              const std::optional<Arithmetic>& arithmetic) {
+  const UnitKind& kind = *run.unit.kind;
+  if (kind.run.step) {
+    std::vector<Bottom> bottoms;
+    for (const ConstView& x : run.in) bottoms.push_back({x.dims});
+    ANEMONE_ASSIGN_OR_RETURN(const Prepared prepared,
+                             kind.Prepare(run.unit.params.get(), bottoms, run.unit.weights));
+    const UnitStep step = kind.run.step(run.unit.params.get(), prepared.get());
+    if (const Function function = UnroundedStep(step.step)) {
+      std::vector<double> results;
+      results.reserve(run.out.dims.elements());
+      ForEachPair(run, [&](double x, double z) { results.push_back(std::fabs(function(x, z))); });
+      return results;
+    }
+  }
+  if (!arithmetic) return std::vector<double>();
+  return ComputedAnew(run, *arithmetic, /*absolute=*/false);
+}
+
+// Finds results that are 0 or lose digits because they are below 2^-14, if the loss is a
+// significant part of all results. (The tails of a softmax are not.)
+absl::Status FindUnderflow(const UnitRun& run, const std::optional<Arithmetic>& arithmetic,
+                           std::vector<UnitHazard>& list) {
+  constexpr double kMostLost = fp16::kSmallest / 2;  // by rounding
+  absl::Span<const Half> out = run.out.span();
+  int64_t small = 0;
+  double all = 0;
+  for (Half y : out) {
+    if (!IsFinite(y)) continue;
+    all += Magnitude(y);
+    small += Magnitude(y) < hazard::kUnderflow.limit ? 1 : 0;
+  }
+  if (static_cast<double>(small) * kMostLost < fp16::kRoundingError * all) return absl::OkStatus();
+  ANEMONE_ASSIGN_OR_RETURN(const std::vector<double> exact, Unrounded(run, arithmetic));
+  if (exact.empty()) return absl::OkStatus();
+  Counter counter(hazard::kUnderflow, static_cast<int64_t>(out.size()));
+  double lost = 0;
+  all = 0;
+  for (size_t i = 0; i < out.size(); ++i) {
+    if (!IsFinite(out[i]) || !std::isfinite(exact[i])) continue;
+    all += exact[i];
+    const double difference = std::fabs(exact[i] - Magnitude(out[i]));
+    if (exact[i] >= hazard::kUnderflow.limit || difference == 0) continue;
+    lost += difference;
+    counter.Add(exact[i], exact[i], std::nullopt);
+  }
+  if (lost >= fp16::kRoundingError * all) counter.AddTo(list);
+  return absl::OkStatus();
+}
+
 // Calls `each` with every element of a float tensor; of a fill, with the one that it stores.
 template <class Each>
 void ForEachFloat(const Tensor& tensor, const Each& each) {
@@ -302,6 +409,7 @@ absl::StatusOr<std::vector<UnitHazard>> HazardsOf(const UnitRun& run,
   FindWidthSlice(run, numerics, list);
   ANEMONE_RETURN_IF_ERROR(FindOverflow(run, arithmetic, !has_infinity && !has_nan, largest, list));
   if (arithmetic) ANEMONE_RETURN_IF_ERROR(FindCancellation(run, *arithmetic, list));
+  ANEMONE_RETURN_IF_ERROR(FindUnderflow(run, arithmetic, list));
   if (!arithmetic || arithmetic->kind != Operation::kContraction) return list;
   if (numerics.st_subnormal_mac == math::StSubnormalMac::kDazFtz) {
     for (const ConstView& x : run.in) FindFlushed(x.span(), list);

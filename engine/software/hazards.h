@@ -24,6 +24,9 @@
 //   subnormal-flush  operands and results of a convolution or product below 2^-14, on a family that
 //                    reads them as zero, if they make up at least 2^-11 of the sum of magnitudes of
 //                    their tensor
+//   underflow        results below 2^-14 that are 0 or lose digits in fp16, if that changes the
+//                    result's sum of magnitudes by at least 2^-11. Only for sums, products and
+//                    elementwise units, whose results can be computed without rounding
 //   port-rounding    elements of a value that enters, below 2^-14, if rounding them to fp16 changes
 //                    the value's sum of magnitudes by at least 2^-11
 //   constant         the same of a constant; and its finite elements that fp16 cannot hold

@@ -24,17 +24,13 @@ struct FloatFacts {
   // or passes them to readers that do.
   std::vector<bool> flat;
   // The same for a constant among the value's elements, such as a mask: readers may also be
-  // operators that pick other elements (ReduceMax).
+  // operators that pick other elements (ReduceMax). importer/operators/beyond_ranges.h finds both.
   std::vector<bool> flat_for_constants;
 
   bool IsKnown(ValueId value) const;
   // The largest magnitude. Infinite if the bounds are not known.
   double MagnitudeOf(ValueId value) const;
 };
-
-// The node gives the same result for all numbers beyond fp16's range in place of a value, or passes
-// them to readers that do.
-bool IsFlat(const FloatFacts& facts, const Node& node);
 
 // True if the finite number `magnitude`, or infinity, is infinite in fp16.
 bool ExceedsHalf(double magnitude);

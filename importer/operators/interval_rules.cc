@@ -122,6 +122,15 @@ Known Remainder(const Context& c) {
   return a && a->low >= 0 ? Bounded(0, most) : Bounded(-most, most);
 }
 
+// Unsigned integers. More places than the type has bits give no certain result.
+Known Shifted(const Context& c) {
+  const Known a = c.In(0), by = c.In(1);
+  if (!a || !by || a->low < 0 || by->low < 0 || by->high > 31) return std::nullopt;
+  const bool is_right = StringOr(c.node, "direction", "") == "RIGHT";
+  return is_right ? Bounded(a->low >> by->high, a->high >> by->low)
+                  : Bounded(a->low << by->low, a->high << by->high);
+}
+
 Known Negative(const Context& c) {
   const Known a = c.In(0);
   return a ? Bounded(-a->high, -a->low) : a;

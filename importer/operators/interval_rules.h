@@ -49,6 +49,7 @@ Known Difference(const Context& c);
 Known Product(const Context& c);
 Known Quotient(const Context& c);
 Known Remainder(const Context& c);
+Known Shifted(const Context& c);  // BitShift
 Known Negative(const Context& c);
 Known Magnitude(const Context& c);
 Known Sign(const Context& c);

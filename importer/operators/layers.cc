@@ -11,7 +11,9 @@
 namespace anemone {
 namespace {
 
-constexpr auto kPick = LargeNumbers::kPick;
+constexpr auto kCompare = LargeNumbers::kCompare;
+constexpr auto kPickLargest = LargeNumbers::kPickLargest;
+constexpr auto kPickSmallest = LargeNumbers::kPickSmallest;
 constexpr auto kFlat = LargeNumbers::kFlat;
 
 using Axes = std::optional<WeightAxes>;
@@ -39,6 +41,7 @@ constexpr Operator kRows[] = {
      .check_sizes = CheckConvolution,
      .weight_axes = ConvTransposeAxes},
     {.op_type = "Gemm",
+     .numbers = {.factors = {"alpha", "beta"}},
      .padding = CarryGemm,
      .float_integers = FloatIntegers::kPass,
      .lift = {1, 6, LiftGemm},
@@ -58,19 +61,20 @@ constexpr Operator kRows[] = {
     {.op_type = "LpPool", .padding = CarryBatch, .lift = {1, 1, LiftLpPool}},
     {.op_type = "GlobalAveragePool", .padding = CarryBatch},
     {.op_type = "GlobalLpPool", .padding = CarryBatch, .lift = {1, 1, LiftLpPool}},
-    {.op_type = "GlobalMaxPool", .large = kPick, .padding = CarryBatch},
+    {.op_type = "GlobalMaxPool", .large = kPickLargest, .padding = CarryBatch},
 
     // Normalizations and softmax.
     {.op_type = "BatchNormalization",
      .padding = CarryBatch,
      .lift = {1, 13, LiftBatchNormalization}},
     {.op_type = "GroupNormalization",
+     .numbers = {.held = {"epsilon"}},
      .padding = CarryBatch,
      .lift = {18, 20, LiftGroupNormalization}},
-    {.op_type = "InstanceNormalization", .padding = CarryBatch},
-    {.op_type = "LRN", .padding = CarryBatch},
-    {.op_type = "LayerNormalization", .padding = CarryTrailing},
-    {.op_type = "RMSNormalization", .padding = CarryTrailing},
+    {.op_type = "InstanceNormalization", .numbers = {.held = {"epsilon"}}, .padding = CarryBatch},
+    {.op_type = "LRN", .numbers = {.held = {"beta", "bias"}}, .padding = CarryBatch},
+    {.op_type = "LayerNormalization", .numbers = {.held = {"epsilon"}}, .padding = CarryTrailing},
+    {.op_type = "RMSNormalization", .numbers = {.held = {"epsilon"}}, .padding = CarryTrailing},
     {.op_type = "LpNormalization"},
     {.op_type = "MeanVarianceNormalization"},
     {.op_type = "Softmax",
@@ -99,7 +103,7 @@ constexpr Operator kRows[] = {
      .lift = {1, 17, LiftReduce}},
     {.op_type = "ReduceMax",
      .interval = interval::OneOfAxes,
-     .large = kPick,
+     .large = kPickLargest,
      .reduction = Reduction{false, bounds::First},
      .integers = kFirstInput,
      .lift = {1, 17, LiftReduce}},
@@ -108,7 +112,7 @@ constexpr Operator kRows[] = {
      .lift = {1, 17, LiftReduce}},
     {.op_type = "ReduceMin",
      .interval = interval::OneOfAxes,
-     .large = kPick,
+     .large = kPickSmallest,
      .reduction = Reduction{false, bounds::First},
      .integers = kFirstInput,
      .lift = {1, 17, LiftReduce}},
@@ -121,9 +125,12 @@ constexpr Operator kRows[] = {
     {.op_type = "ReduceSumSquare",
      .reduction = Reduction{true, bounds::NotNegative},
      .lift = {1, 17, LiftReduce}},
-    {.op_type = "ArgMax", .interval = interval::PlaceOnAxis, .large = kPick},
-    {.op_type = "ArgMin", .interval = interval::PlaceOnAxis, .large = kPick},
-    {.op_type = "TopK", .large = kPick, .lift = {1, 9, LiftTopK}},
+    {.op_type = "ArgMax", .interval = interval::PlaceOnAxis, .large = kCompare},
+    {.op_type = "ArgMin", .interval = interval::PlaceOnAxis, .large = kCompare},
+    {.op_type = "TopK",
+     .float_bounds = bounds::First,
+     .large = kPickLargest,
+     .lift = {1, 9, LiftTopK}},
     {.op_type = "CumSum"},
     {.op_type = "CumProd"},
 
@@ -132,6 +139,7 @@ constexpr Operator kRows[] = {
     {.op_type = "MatMulInteger", .interval = interval::SumOfProducts},
     {.op_type = "QuantizeLinear"},
     {.op_type = "DequantizeLinear",
+     .float_bounds = bounds::Dequantized,
      .integers = kFirstInput,
      .compressed = CompressedRule{CompressedByDequantizeLinear}},
     {.op_type = "DynamicQuantizeLinear"},

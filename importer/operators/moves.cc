@@ -11,7 +11,7 @@ namespace anemone {
 namespace {
 
 constexpr auto kPass = LargeNumbers::kPass;
-constexpr auto kPick = LargeNumbers::kPick;
+constexpr auto kPickLargest = LargeNumbers::kPickLargest;
 
 constexpr Operator kRows[] = {
     {.op_type = "Identity",
@@ -96,7 +96,7 @@ constexpr Operator kRows[] = {
      .compressed = CompressedRule{CompressedByGather, 1}},
     {.op_type = "GatherElements", .moves = Moves::kByData},
     {.op_type = "GatherND", .moves = Moves::kByData},
-    {.op_type = "MaxPool", .moves = Moves::kByData, .large = kPick, .padding = CarryBatch},
+    {.op_type = "MaxPool", .moves = Moves::kByData, .large = kPickLargest, .padding = CarryBatch},
 
     // The results also contain elements of other inputs, or new elements.
     {.op_type = "Concat",
@@ -114,7 +114,7 @@ constexpr Operator kRows[] = {
      .identity = identity::WithoutPads,
      .lift = {1, 10, LiftPad}},
     {.op_type = "Trilu", .interval = interval::FirstOrZero, .large = kPass},
-    {.op_type = "OneHot", .interval = interval::Third},
+    {.op_type = "OneHot", .interval = interval::Third, .float_bounds = bounds::Third},
     {.op_type = "Scatter", .lift = {9, 10, LiftScatter}},
     {.op_type = "Upsample", .lift = {1, 9, LiftUpsample}},
     {.op_type = "Resize", .padding = CarryResize, .lift = {10, 17, LiftResize}},

@@ -12,6 +12,7 @@
 #ifndef ANEMONE_IMPORTER_OPERATORS_OPERATORS_H_
 #define ANEMONE_IMPORTER_OPERATORS_OPERATORS_H_
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -61,11 +62,23 @@ enum class FloatIntegers {
 
 // What an operator does with numbers beyond the range of fp16 (importer/operators/float_ranges.h).
 enum class LargeNumbers {
-  kChange,  // other numbers would give another result
-  kPass,    // the result holds them, perhaps moved or with another number added
-  kChoose,  // the same; a constant among them is only a bound, or what a mask puts in place
-  kPick,    // picks elements by their order, and never those of minus infinity beside others
-  kFlat,    // all of them give the same result: Softmax, Sigmoid
+  kChange,        // other numbers would give another result
+  kPass,          // the result holds them, perhaps moved or with another number added
+  kChoose,        // each element is one of the inputs' or a bound: Max, Where, Relu
+  kCompare,       // only the order of the elements counts: Greater, ArgMax
+  kPickLargest,   // picks elements by their order, and not those of minus infinity beside others
+  kPickSmallest,  // the same for plus infinity
+  kFlat,          // all of them give the same result: Softmax, Sigmoid
+};
+
+// The float attributes that the engine holds as fp16 numbers. Others are used before constants are
+// rounded, or only decide what is computed.
+struct NumberAttributes {
+  using Names = std::array<absl::string_view, 2>;
+  Names held = {};  // as they are
+  // Or as two numbers whose product they are (kernels/units/goc.h). factors[i] multiplies input
+  // 1 + i, if the operator has that input.
+  Names factors = {};
 };
 
 // How a reduction treats padding, see importer/padding/padding.h.
@@ -120,7 +133,11 @@ struct Operator {
   // bounds. `shares`: the elements are shares of one number, so that their sum is not larger.
   std::optional<Bounds> range = std::nullopt;
   bool shares = false;
+  // The same bounds from those of the inputs, where `elementwise` and `interval` give none. An
+  // input that is not present is 0.
+  Bounds (*float_bounds)(absl::Span<const Bounds>) = nullptr;
   LargeNumbers large = LargeNumbers::kChange;
+  NumberAttributes numbers = {};
 
   // How padding flows (importer/padding/padding.h). The first one that is set applies: a special
   // rule, a reduction, or an element-by-element operator. If none is set, the operator must not

@@ -44,6 +44,11 @@ Bounds Difference(In x) { return Plus(x[0], Opposite(x[1])); }
 Bounds Product(In x) { return Multiplied(x[0], x[1]); }
 Bounds Quotient(In x) { return Divided(x[0], x[1]); }
 
+Bounds Dequantized(In x) {
+  const Bounds zero = x.size() > 2 ? x[2] : Bounds{0, 0};
+  return Multiplied(Plus(x[0], Opposite(zero)), x[1]);
+}
+
 Bounds Power(In x) {
   const Bounds &base = x[0], &exponent = x[1];
   const bool even = exponent.low == exponent.high && std::fmod(exponent.low, 2) == 0;
@@ -86,6 +91,7 @@ Bounds And(In x) { return Smallest(x); }
 Bounds NotZero(In x) { return Truth(x[0].is(0), !HoldsZero(x[0])); }
 
 Bounds First(In x) { return x[0]; }
+Bounds Third(In x) { return x[2]; }
 Bounds Negative(In x) { return Opposite(x[0]); }
 
 Bounds Magnitude(In x) {

@@ -20,6 +20,7 @@ Bounds Sum(In x);
 Bounds Difference(In x);
 Bounds Product(In x);
 Bounds Quotient(In x);
+Bounds Dequantized(In x);  // (input 0 - input 2) * input 1
 Bounds Power(In x);
 Bounds Largest(In x);
 Bounds Smallest(In x);
@@ -35,6 +36,7 @@ Bounds NotZero(In x);  // Cast to bool
 
 // Functions of one input.
 Bounds First(In x);
+Bounds Third(In x);
 Bounds Negative(In x);
 Bounds Magnitude(In x);
 Bounds Reciprocal(In x);

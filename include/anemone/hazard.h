@@ -17,7 +17,7 @@ namespace anemone {
 
 struct Hazard {
   // "overflow", "port-saturation", "width-slice", "cancellation", "indeterminate", "nan-input",
-  // "subnormal-flush", "port-rounding" or "constant".
+  // "subnormal-flush", "underflow", "port-rounding" or "constant".
   std::string kind;
   bool first = false;  // the first hazard of its kind, in the order of the plan
   // The ONNX node: its id ("/#17"), name and operator; and the type of the engine's unit, empty for

@@ -55,9 +55,9 @@ absl::Status LowerCelu(const Match& match, LowerContext& c) {
   ANEMONE_RETURN_IF_ERROR(a.NoneLeft(c));
   if (!(alpha > 0)) return c.NotLowered("Celu whose alpha is not positive");
   Operand x = c.In(node.inputs[0]);
-  x = ScaleAndShift(c, x, 1.0 / alpha, 0);
+  x = ScaleInFactors(c, x, 1.0 / alpha, 0);
   x = Activated(c, NeuronType::kELU, x, 1);
-  x = ScaleAndShift(c, x, alpha, 0);
+  x = ScaleInFactors(c, x, alpha, 0);
   return c.Out(node.outputs[0], x);
 }
 
@@ -70,7 +70,7 @@ absl::Status LowerSelu(const Match& match, LowerContext& c) {
   ANEMONE_RETURN_IF_ERROR(a.NoneLeft(c));
   Operand x = c.In(node.inputs[0]);
   x = Activated(c, NeuronType::kELU, x, alpha);
-  x = ScaleAndShift(c, x, gamma, 0);
+  x = ScaleInFactors(c, x, gamma, 0);
   return c.Out(node.outputs[0], x);
 }
 
@@ -376,7 +376,7 @@ constexpr Lowering kLowerings[] = {
 }  // namespace
 
 Operand HardSigmoid(NetworkBuilder& c, Operand x, double scale, double bias) {
-  x = ScaleAndShift(c, x, scale, bias);
+  x = ScaleInFactors(c, x, scale, bias);
   return Activated(c, NeuronType::kClampedReLU, x, 0, 1);
 }
 

@@ -251,6 +251,11 @@ absl::Status LowerBatchNorm(const Match& match, LowerContext& c) {
     scale[k] = gamma[k] / std::sqrt(static_cast<double>(variance[k]) + form.epsilon);
     bias[k] = beta[k] - mean[k] * scale[k];
   }
+  const auto is_lost = [](double v) { return std::isfinite(v) && ExceedsHalf(std::fabs(v)); };
+  if (std::any_of(scale.begin(), scale.end(), is_lost) ||
+      std::any_of(bias.begin(), bias.end(), is_lost)) {
+    return c.NotLowered("BatchNormalization whose scale or offset fp16 cannot hold");
+  }
   x = ScaleAndShiftPerChannel(c, x, scale, bias);
   x = ReshapeToDims(c, x, form.placed);
   return c.Out(node.outputs[0], x);
@@ -260,6 +265,14 @@ absl::Status LowerBatchNorm(const Match& match, LowerContext& c) {
 absl::Status LowerRuntimeBatchNorm(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
   ANEMONE_ASSIGN_OR_RETURN(BatchNorm form, ReadBatchNorm(c, node));
+  const FloatFacts& floats = c.view().Floats();
+  const ValueId gamma = node.inputs[1], variance = node.inputs[4];
+  if (floats.IsKnown(gamma) && floats.IsKnown(variance)) {  // constants
+    const double least = floats.bounds[variance].low + form.epsilon;
+    if (least > 0 && ExceedsHalf(floats.MagnitudeOf(gamma) / std::sqrt(least))) {
+      return c.NotLowered("BatchNormalization whose scale or offset fp16 cannot hold");
+    }
+  }
   Operand x = form.x;
   Operand vectors[4];  // gamma, beta, mean, variance
   for (int i = 0; i < 4; ++i) {
@@ -414,7 +427,7 @@ Operand ScaleAndShift(NetworkBuilder& c, const Operand& x, double scale, double 
 }
 
 std::optional<Factors> FactorsOf(double scale) {
-  constexpr double kMost = 0x1p28, kLeast = 0x1p-28;
+  constexpr double kMost = kLargestFactor, kLeast = 1 / kLargestFactor;
   const double magnitude = std::fabs(scale);
   if (scale == 0 || (magnitude >= fp16::kSmallestNormal && !ExceedsHalf(magnitude))) {
     return Factors{1, scale};

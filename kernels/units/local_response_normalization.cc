@@ -207,9 +207,11 @@ Operand NegativePower(NetworkBuilder& c, const Operand& x, float power) {
 //
 // Squares of values above 256 exceed fp16, and those below 2^-7 are subnormal, so x is scaled first
 // and the matrix has the rest of the factor alpha / n. With a scale of 2^-8 no square overflows.
-// Where small squares must count more, the scale is larger, and what would overflow is clamped.
+// Where small squares must count more, the scale is larger, and what would overflow is clamped. The
+// sum of a clamped square then exceeds the ceiling of a convolution, which `run --hazards` reports.
 Operand Composed(NetworkBuilder& c, const LrnParams& p, const Operand& x) {
   constexpr double kLeastScale = 1.0 / 256, kMostRest = 4, kMostRoot = 255;
+  constexpr double kCeiling = 32768 * 1.01;  // numerics.json mac-ceiling, and rounding
   const int64_t channels = c.DimsOf(x).c();
   if (channels > kMostMatrixElements / channels) {
     return c.NotLowered("local response normalization of more than 4096 channels");
@@ -220,8 +222,11 @@ Operand Composed(NetworkBuilder& c, const LrnParams& p, const Operand& x) {
   const double factor = static_cast<double>(p.alpha) / static_cast<double>(p.kernel_channels);
   const double magnitude = std::abs(factor) / (p.k > 0 ? p.k : 1);  // relative to the bias
   const bool clamps = magnitude > kMostRest * kLeastScale * kLeastScale;
+  const double least_rest = kCeiling / (kMostRoot * kMostRoot);  // of the matrix, if it clamps
+  const double rest = std::max<double>(p.k > 0 ? p.k : 1, least_rest);
   const double scale =
-      clamps ? math::RoundToHalf(static_cast<float>(std::sqrt(magnitude))) : kLeastScale;
+      clamps ? math::RoundToHalf(static_cast<float>(std::sqrt(std::abs(factor) / rest)))
+             : kLeastScale;
   Operand roots = ScaleAndShift(c, x, scale, 0);
   if (clamps) roots = Activated(c, NeuronType::kClampedReLU, roots, -kMostRoot, kMostRoot);
   Operand squares = Combined(c, ElementWiseType::kMult, roots, roots);
@@ -261,7 +266,8 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   if (c.DimsOf(x).c() > p.kernel_channels) {
     return c.NotLowered("LRN of more channels than its window has, as one unit");
   }
-  if (p.alpha != 0 && std::abs(p.alpha) < fp16::kSmallestNormal) {
+  const double alpha = std::abs(p.alpha);
+  if (alpha != 0 && (alpha < fp16::kSmallestNormal || alpha > fp16::kLargest)) {
     return c.NotLowered("LRN whose alpha fp16 cannot hold, as one unit");
   }
   p.alpha = math::RoundToHalf(p.alpha);  // the unit's key holds an fp16 value

@@ -10,6 +10,7 @@
 #include <tuple>
 
 #include "math/core/parallel.h"
+#include "math/elementwise/unary_keys.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "math/elementwise/unary.cc"
@@ -177,26 +178,52 @@ UnaryTable::UnaryTable(absl::FunctionRef<double(double)> function) {
   }
 }
 
+namespace {
+
+// The tables that were made. Never destroyed, because they may be used during exit.
+struct Tables {
+  std::mutex mutex;
+  std::map<std::tuple<Unary, uint32_t, uint32_t>, std::weak_ptr<const UnaryTable>> by_key;
+};
+
+Tables& AllTables() {
+  static Tables* const tables = new Tables;
+  return *tables;
+}
+
+}  // namespace
+
 std::shared_ptr<const UnaryTable> TableFor(const UnaryKey& key) {
   const auto bits = [](float value) {
     uint32_t result;
     std::memcpy(&result, &value, sizeof(result));
     return result;
   };
-  using Key = std::tuple<Unary, uint32_t, uint32_t>;
-  static std::mutex* const mutex = new std::mutex;  // never destroyed: may be used during exit
-  static auto* const tables = new std::map<Key, std::weak_ptr<const UnaryTable>>;
-
-  const Key name{key.function, bits(key.alpha), bits(key.beta)};
-  const std::lock_guard<std::mutex> lock(*mutex);
-  if (auto held = (*tables)[name].lock()) return held;
+  Tables& tables = AllTables();
+  const std::tuple name{key.function, bits(key.alpha), bits(key.beta)};
+  const std::lock_guard<std::mutex> lock(tables.mutex);
+  if (auto held = tables.by_key[name].lock()) return held;
   // Drops unused tables: keys contain parameters from models, so the map could grow without limit.
-  for (auto it = tables->begin(); it != tables->end();) {
-    it = it->second.expired() ? tables->erase(it) : std::next(it);
-  }
+  std::erase_if(tables.by_key, [](const auto& entry) { return entry.second.expired(); });
   auto table = std::make_shared<const UnaryTable>([&](double x) { return Evaluate(key, x); });
-  (*tables)[name] = table;
+  tables.by_key[name] = table;
   return table;
+}
+
+std::optional<UnaryKey> KeyOf(const UnaryTable& table) {
+  const auto number = [](uint32_t bits) {
+    float result;
+    std::memcpy(&result, &bits, sizeof(result));
+    return result;
+  };
+  Tables& tables = AllTables();
+  const std::lock_guard<std::mutex> lock(tables.mutex);
+  for (const auto& [name, held] : tables.by_key) {
+    if (held.lock().get() != &table) continue;
+    const auto& [function, alpha, beta] = name;
+    return UnaryKey{function, number(alpha), number(beta)};
+  }
+  return std::nullopt;
 }
 
 void ApplyTable(const UnaryTable& table, absl::Span<const Half> in, absl::Span<Half> out) {

@@ -50,7 +50,7 @@ class FusedProgram {
     int index = 0;  // of the fused node
     PackagedPort tensor;
     SurfaceLayout layout;
-    UnitAt unit;  // that reads or computes it
+    std::string unit;  // that reads or computes it
   };
   struct Constant {
     int index = 0;

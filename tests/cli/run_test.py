@@ -121,9 +121,9 @@ class Run(CliTest):
         words = [path, "--compare", "--input", f"x={x}"]
         told = anemone("run", *words).stderr
         self.assertRegex(told, r"warning: 1 of 4 values of 'x' is above 65504.*; node 'square' \(Mul\) reads it "
-                               r"first: --policy refuse:\w+ runs it on the CPU")
+                               r"first: --policy refuse:node:y runs it on the CPU")
         self.assertRegex(told, r"warning: 2 of 4 values of 'y' are not finite.*; node 'square' \(Mul\) computes "
-                               r"them: --policy refuse:\w+ runs it on the CPU")
+                               r"them: --policy refuse:node:y runs it on the CPU")
         self.assertEqual(2, len(self.json(*words, code=3)["warnings"]))
         self.assertEqual([], self.json(path)["warnings"])
 

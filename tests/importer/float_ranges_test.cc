@@ -2,6 +2,7 @@
 // values may be clamped.
 #include "importer/operators/float_ranges.h"
 
+#include "importer/operators/beyond_ranges.h"
 #include "tests/importer/against_ort.h"
 
 namespace anemone {
@@ -88,6 +89,28 @@ const RangeCase kCases[] = {
     {"ChosenNumber",
      "g (bool[4] c) => (float[4] y) <float k = {-1e9}, float l = {0}> { y = Where(c, k, l) }",
      "unknown"},
+    {"Dequantized",
+     "g (uint8[4] x) => (float[4] y) <float s = {0.5}, uint8 z = {100}> "
+     "{ y = DequantizeLinear(x, s, z) }",
+     "-50..77.5"},
+    {"DequantizedByChannel",
+     "g (int8[4,2] x) => (float[4,2] y) <float[2] s = {1, 1000}> "
+     "{ y = DequantizeLinear<axis = 1>(x, s) }",
+     "-128000..127000"},
+    {"DequantizedByAComputedScale",
+     "g (int8[4] x, float s) => (float[4] y) { y = DequantizeLinear(x, s) }", "unknown"},
+    {"QuantizedAndBack",
+     "g (float[4] x) => (float[4] y) <float s = {2}, int8 z = {0}> "
+     "{ a = QuantizeLinear(x, s, z) y = DequantizeLinear(a, s, z) }",
+     "-256..254"},
+    {"OneHot",
+     "g (int64[4] x) => (float[4,3] y) <int64 d = {3}, float[2] v = {-2, 5}> "
+     "{ y = OneHot(x, d, v) }",
+     "-2..5"},
+    {"LargestOfBytes",
+     "g (uint8[9] x) => (int64[2] i, float[2] y) <int64[1] k = {2}> "
+     "{ a = Cast<to = 1>(x) y, i = TopK(a, k) }",
+     "0..255"},
     {"Moved",
      "g (uint8[2,2] x) => (float[4] y) <int64[1] k = {4}> "
      "{ a = Cast<to = 1>(x) b = Transpose(a) y = Reshape(b, k) }",
@@ -122,6 +145,71 @@ TEST(FloatRanges, KnowsWhatReadersDoWithLargeNumbers) {
                      "{ a = Add(s, m) y = Softmax(a) z = Neg(m) }"),
             "no");
   EXPECT_EQ(FlatText("g (float[4] m) => (float[4] m, float[4] y) { y = Softmax(m) }"), "no");
+  // A division of a mask by a usual number.
+  EXPECT_EQ(FlatText("g (float[4] m, float[4] s) => (float[4] y) <float k = {8}> "
+                     "{ a = Add(s, m) b = Div(a, k) y = Softmax(b) }"),
+            "flat");
+  EXPECT_EQ(FlatText("g (float[4] m, float[4] s) => (float[4] y) <float k = {-8}> "
+                     "{ a = Add(s, m) b = Div(a, k) y = Softmax(b) }"),
+            "no");
+  EXPECT_EQ(FlatText("g (float[4] m) => (float[4] y) <float k = {8}> { y = Div(m, k) }"), "no");
+  // A mask that another mask of 0 and 1 cuts.
+  EXPECT_EQ(FlatText("g (float[4] m, bool[4] c, float[4] s) => (float[4] y) "
+                     "{ b = Cast<to = 1>(c) a = Mul(m, b) d = Add(s, a) y = Softmax(d) }"),
+            "flat");
+  EXPECT_EQ(FlatText("g (float[4] m, float[4] c, float[4] s) => (float[4] y) "
+                     "{ b = Sigmoid(c) a = Mul(m, b) d = Add(s, a) y = Softmax(d) }"),
+            "no");
+}
+
+// Numbers beyond fp16's range that the last output is known to have: "low..high", or "none".
+std::string BeyondText(const std::string& text) {
+  auto model = ImportBytes(ParseModel(text).SerializeAsString(), "", {});
+  if (!model.ok()) return std::string(model.status().message());
+  const FloatFacts facts = FactsOf(model->graph);
+  const BeyondFacts beyond(model->graph, facts);
+  const ValueId last = model->graph.outputs.back();
+  if (!beyond.IsBeyond(last)) return "none";
+  const Bounds& b = beyond.NumbersOf(last);
+  return absl::StrCat(b.low, "..", b.high);
+}
+
+std::string AfterMask(const std::string& nodes, const std::string& constants = "float k = {2}") {
+  return BeyondText("g (bool[2,4] m, float[2,4] x, float[2,4] z) => (y) <float f = {-1e9}, " +
+                    constants + "> { d = Where(m, x, f) " + nodes + " }");
+}
+
+TEST(FloatRanges, FollowsTheNumbersOfMasks) {
+  EXPECT_EQ(AfterMask("y = Identity(d)"), "-1e+09..0");
+  EXPECT_EQ(AfterMask("y = Add(d, z)"), "-1e+09..0");
+  EXPECT_EQ(AfterMask("y = Sub(z, d)"), "0..1e+09");
+  EXPECT_EQ(AfterMask("y = Mul(d, k)"), "-2e+09..0");
+  EXPECT_EQ(AfterMask("y = LogSoftmax(d)"), "-1e+09..0");
+  EXPECT_EQ(AfterMask("y = ReduceMin<keepdims = 0>(d)"), "-1e+09..0");
+  EXPECT_EQ(AfterMask("y = Concat<axis = 0>(z, d)"), "-1e+09..0");
+  EXPECT_EQ(AfterMask("y = LeakyRelu(d)"), "-1e+09..0");
+  // The numbers end here.
+  EXPECT_EQ(AfterMask("y = Softmax(d)"), "none");
+  EXPECT_EQ(AfterMask("y = Relu(d)"), "none");
+  EXPECT_EQ(AfterMask("y = Sigmoid(d)"), "none");
+  EXPECT_EQ(AfterMask("y = Max(d, k)"), "none");
+  EXPECT_EQ(AfterMask("y = ReduceMax<keepdims = 0>(d)"), "none");
+  EXPECT_EQ(AfterMask("y = Mul(d, k)", "float k = {1e-5}"), "none");
+  EXPECT_EQ(AfterMask("y = Mul(d, z)"), "none");
+}
+
+TEST(FloatRanges, KnowsWhichConstantsNoFactorsHold) {
+  EXPECT_EQ(BeyondText("g (float[4] x) => (float[4] y) <float k = {1000000}> { y = Mul(x, k) }"),
+            "none");
+  EXPECT_EQ(BeyondText("g (float[4] x) => (float[4] y) <float k = {1e12}> { y = Mul(x, k) }"),
+            "0..1e+12");
+  EXPECT_EQ(BeyondText("g (float[2,2] x) => (float[2,1] y) <float[2,1] k = {1, 1e6}> "
+                       "{ y = MatMul(x, k) }"),
+            "-1e+06..1e+06");
+  EXPECT_EQ(BeyondText("g (float[4] x) => (float[4] y) { y = Elu<alpha = 1e5>(x) }"),
+            "-100000..100000");
+  EXPECT_EQ(BeyondText("g (float[4] x) => (float[4] y) <float k = {-3.4e38}> { y = Max(x, k) }"),
+            "none");
 }
 
 }  // namespace

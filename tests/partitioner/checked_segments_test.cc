@@ -20,7 +20,8 @@ struct Checked {
 Checked CheckOn(const Model& model, const char* chosen_for, const char* checked_for) {
   const GraphView view(model.graph);
   std::vector<MissedPattern> missed;
-  auto covers = ChooseCovers(view, {.target = *FindTarget(chosen_for)}, missed);
+  auto covers = ChooseCovers(view, {.target = *FindTarget(chosen_for)},
+                             std::vector<bool>(model.graph.nodes.size()), missed);
   EXPECT_TRUE(covers.ok()) << covers.status();
   Checked checked{.covers = *std::move(covers)};
   CoverGroups groups(model.origins.size(), model.graph, checked.covers);

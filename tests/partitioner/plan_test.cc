@@ -94,6 +94,24 @@ TEST(Plan, ARefusedUnitCutsTheModel) {
   EXPECT_EQ(json["nodes"][1]["layer"], "policy");
 }
 
+TEST(Plan, ARefusedNodeIsFoundByItsIdAndByItsOutput) {
+  Model model = ModelOf("(float[4] x) => (float[4] y) { a = Relu(x) b = Exp(a) y = Tanh(b) }");
+  for (const char* policy : {"refuse:node:/#1", "refuse:node:b", "refuse:Pooling,node:b"}) {
+    Plan plan = PlanOf(model, {.policy = policy, .bodies = true});
+    ExpectCovered(model, plan);
+    ExpectRunnable(model, plan);
+    EXPECT_EQ(plan.engine_segments(), 2) << policy;
+    EXPECT_EQ(plan.entries[1].placement, Placement::kCpu) << policy;
+    EXPECT_EQ(plan.entries[1].verdict.rule_id(), "refused-node") << policy;
+  }
+  EXPECT_THAT(MakePlan(model, {.target = *FindTarget("h13"),
+                               .policy = *Policy::Parse("refuse:node:c"),
+                               .bodies = true}),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("no such node")));
+  EXPECT_THAT(Policy::Parse("refuse:node:"),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("want a node")));
+}
+
 TEST(Plan, APolicyCanKeepAllOnTheCpu) {
   Plan plan = PlanOf(ModelOf(kThreePieces), {.policy = "cpu"});
   EXPECT_EQ(plan.engine_segments(), 0);

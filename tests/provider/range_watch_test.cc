@@ -25,7 +25,7 @@ TEST(RangeWatch, WarnsOnceOfInputsAndOnceOfOutputs) {
   math::Tally fine, bad = {.overflowed = 1, .not_finite = 2};
   EXPECT_EQ(watch.ForInput(fine), &fine);
   EXPECT_EQ(watch.ForOutput(fine), &fine);
-  const UnitAt unit = {"y#12", "Conv"};
+  const std::string unit = "y#12";
   watch.Input(fine, 2, "x", unit);
   watch.Output(fine, 2, "y", unit);
   EXPECT_THAT(lines, ElementsAre());
@@ -35,7 +35,7 @@ TEST(RangeWatch, WarnsOnceOfInputsAndOnceOfOutputs) {
   }
   EXPECT_THAT(lines, ElementsAre(AllOf(HasSubstr("1 of 2 values of 'x\\n' is above 65504"),
                                        HasSubstr("the node that makes 'y' reads it first: --policy "
-                                                 "refuse:Conv runs it on the CPU")),
+                                                 "refuse:node:y runs it on the CPU")),
                                  AllOf(HasSubstr("2 of 2 values of 'y' are not finite"),
                                        Not(HasSubstr("policy")))));
   EXPECT_EQ(watch.ForInput(fine), nullptr);
@@ -57,9 +57,26 @@ TEST(RangeWatch, ASessionKeepsTheWarningsOfItsRuns) {
   EXPECT_THAT(
       session->RunWarnings(),
       ElementsAre(AllOf(HasSubstr("1 of 3 values of 'y' is not finite"),
-                        HasSubstr("node /#1 (Mul) computes it: --policy refuse:ElementWise")),
+                        HasSubstr("node /#1 (Mul) computes it: --policy refuse:node:y")),
                   AllOf(HasSubstr("1 of 3 values of 'x' is above 65504"),
-                        HasSubstr("node /#0 (Neg) reads it first: --policy refuse:GOC"))));
+                        HasSubstr("node /#0 (Neg) reads it first: --policy refuse:node:a"))));
+}
+
+// The unit of a Clip is a Neuron, which is no word of the model.
+TEST(RangeWatch, TheAdviceHelps) {
+  const std::string model = BytesOfText(
+      "(float[3] x) => (float[3] y) <float a = {-50000}, float b = {50000}> "
+      "{ c = Clip(x, a, b) d = Add(c, c) y = Neg(d) }");
+  const auto run = [&](const std::string& policy) {
+    auto session = Session::LoadBytes(model, {.policy = policy});
+    EXPECT_TRUE(session.ok()) << session.status();
+    EXPECT_TRUE(session->Run({{"x", Tensor::Floats({3}, {1, 1e6, 40000})}}).ok());
+    return session->RunWarnings();
+  };
+  EXPECT_THAT(run("maximal"), ElementsAre(AllOf(HasSubstr("of 'x' is above 65504"),
+                                                HasSubstr("(Clip) reads it first: --policy "
+                                                          "refuse:node:c"))));
+  EXPECT_THAT(run("refuse:node:c"), ElementsAre());
 }
 
 }  // namespace

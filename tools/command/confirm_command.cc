@@ -163,7 +163,8 @@ Json ResultJson(const Case& c, const Target& target, Route route, const Operatio
   json["warnings"] = Json::array();
   if (!answer.verdict.accepted) return json;
   std::set<std::string> said;  // several units of one operation may have the same warning
-  for (const Warning& w : WarningsOf(answer.network, target, route)) {
+  for (const Warning& w :
+       WarningsOf(answer.network, answer.verdict.doubt != nullptr, target, route)) {
     if (!said.insert(w.message).second) continue;
     json["warnings"].push_back(
         {{"rule", w.id()}, {"message", w.message}, {"remedy", w.remedy()}, {"source", w.source()}});

@@ -76,6 +76,18 @@ const std::vector<Case> kFactors = {
      .units = {"ElementWise", "GOC"},
      .low = 100,
      .high = 200},
+    {.name = "attribute",
+     .model = "(float[3,5] x) => (float[3,5] y) { y = HardSigmoid<alpha = 1e5, beta = 0.5>(x) }",
+     .units = {"GOC", "GOC", "Neuron"},
+     .tolerance = 0.01,
+     .low = -0.000006,
+     .high = 0.000006},
+    {.name = "small_attribute",
+     .model = "(float[3,5] x) => (float[3,5] y) { y = Celu<alpha = 1e-6>(x) }",
+     .units = {"GOC", "GOC", "Neuron", "GOC", "GOC"},
+     .tolerance = 0.01,
+     .low = -0.05,
+     .high = 0.05},
     {.name = "no_softmax_mask",
      .model = "(float[3,5] x) => (float[3,5] y) <float k = {100000}> "
               "{ a = Mul(x, k) y = Softmax(a) }",
@@ -104,6 +116,43 @@ const std::vector<Case> kRefused = {
     OnCpu("small_weights",
           "(float[3,2] x) => (float[3,1] y) <float[2,1] w = {0.000001, 0}> "
           "{ y = MatMul(x, w) }"),
+    OnCpu("elu", "(float[3,5] x) => (float[3,5] y) { y = Elu<alpha = 1e5>(x) }"),
+    OnCpu("leaky_relu", "(float[3,5] x) => (float[3,5] y) { y = LeakyRelu<alpha = -1e5>(x) }"),
+    OnCpu("thresholded_relu",
+          "(float[3,5] x) => (float[3,5] y) { y = ThresholdedRelu<alpha = 1e5>(x) }"),
+    OnCpu("selu", "(float[3,5] x) => (float[3,5] y) { y = Selu<gamma = 1e10>(x) }"),
+    OnCpu("celu", "(float[3,5] x) => (float[3,5] y) { y = Celu<alpha = 1e-10>(x) }"),
+    OnCpu("shrink", "(float[3,5] x) => (float[3,5] y) { y = Shrink<bias = 1e5, lambd = 0.1>(x) }"),
+    OnCpu("hard_sigmoid",
+          "(float[3,5] x) => (float[3,5] y) { y = HardSigmoid<alpha = 1e5, beta = -1e5>(x) }"),
+    OnCpu("epsilon",
+          "(float[3,5] x, float[5] s) => (float[3,5] y) "
+          "{ y = LayerNormalization<epsilon = 1e5>(x, s) }"),
+    OnCpu("instance_epsilon",
+          "(float[1,2,5] x) => (float[1,2,5] y) <float[2] s = {1, 2}, float[2] b = {0, 1}> "
+          "{ y = InstanceNormalization<epsilon = 1e5>(x, s, b) }"),
+    OnCpu("lrn", "(float[1,8,2,2] x) => (float[1,8,2,2] y) { y = LRN<size = 3, bias = 1e5>(x) }"),
+    OnCpu("gemm",
+          "(float[3,2] a, float[2,4] b) => (float[3,4] y) { y = Gemm<alpha = 1e10>(a, b) }"),
+    OnCpu("gemm_weights",
+          "(float[3,2] a) => (float[3,1] y) <float[2,1] b = {100, 1}> "
+          "{ y = Gemm<alpha = 1000.0>(a, b) }"),
+    OnCpu("gemm_addend",
+          "(float[3,2] a, float[2,4] b, float[4] c) => (float[3,4] y) "
+          "{ y = Gemm<beta = 1e-10>(a, b, c) }"),
+    {.name = "batch_normalization",
+     .model = "(float[1,2,3,3] x) => (float[1,2,3,3] y) <float[2] s = {1, 1}, float[2] b = {0, 0}, "
+              "float[2] m = {0, 0}, float[2] v = {1, 1e-12}> "
+              "{ y = BatchNormalization<epsilon = 1e-12>(x, s, b, m, v) }",
+     .refused_by = "form-not-lowered"},
+    OnCpu("padding",
+          "(float[1,2] x) => (float[1,4] y) <int64[4] p = {0, 1, 0, 1}, float k = {1e5}> "
+          "{ y = Pad(x, p, k) }"),
+    OnCpu("dequantized",
+          "(int8[3,5] x) => (float[3,5] y) <float s = {1000}> { y = DequantizeLinear(x, s) }"),
+    OnCpu("read_after_dequantized",
+          "(int8[3,5] x) => (float[3,5] y) <float s = {1000}> "
+          "{ a = DequantizeLinear(x, s) y = Neg(a) }"),
     OnCpu("accumulators",
           "(uint8[2,300] a, float s) => (float[2,3] y) <int64[2] n = {300, 3}> "
           "{ w = ConstantOfShape<value = int8[1] {100}>(n) b = MatMulInteger(a, w) c = Cast<to = "
@@ -224,6 +273,36 @@ TEST(Fp16Range, WarnsOfNumbersThatVanish) {
   EXPECT_THAT(warnings_of("(float[2,4] x, float[4] s) => (float[2,4] y) "
                           "{ y = LayerNormalization<epsilon = 1e-5>(x, s) }"),
               testing::IsEmpty());
+  EXPECT_THAT(warnings_of("(float[2,4] x) => (float[2,4] y) <float e = {1e-8}> { y = Pow(x, e) }"),
+              testing::ElementsAre(HasSubstr("constant 'e' of 1e-08 becomes 0 in fp16")));
+  EXPECT_THAT(warnings_of("(float[2,4] x) => (float[2,4] y) { y = LeakyRelu<alpha = 1e-9>(x) }"),
+              testing::ElementsAre(HasSubstr("alpha of 1e-09 becomes 0 in fp16")));
+  EXPECT_THAT(warnings_of("(bool[4] c, float[4] x) => (float[4] y) <float e = {-1e-9}> "
+                          "{ y = Where(c, x, e) }"),
+              testing::ElementsAre(HasSubstr("constant 'e' of -1e-09 becomes 0 in fp16")));
+  EXPECT_THAT(warnings_of("(float[2] x) => (float[2] y) <float[2] e = {1e-9, 2e-9}> "
+                          "{ y = Add(x, e) }"),
+              testing::ElementsAre(HasSubstr("constant 'e' of 2e-09 becomes 0 in fp16")));
+  EXPECT_THAT(warnings_of("(float[2] x) => (float[2] y) <float[2] e = {0, 0.001}> "
+                          "{ y = Add(x, e) }"),
+              testing::IsEmpty());
+}
+
+TEST(Fp16Range, WarnsOfSumsOfSquares) {
+  const auto warns = [](const std::string& nodes) {
+    const Plan plan =
+        PlanOf(ModelOf("(float[2,4] x, float[2,4] z) => (float[2,1] y) "
+                       "<int64[1] l = {1}, float two = {2}, float k = {0.001}> { " +
+                       nodes + " }"));
+    return std::count_if(plan.warnings.begin(), plan.warnings.end(),
+                         [](const PlanWarning& w) { return w.rule == "squares"; });
+  };
+  EXPECT_EQ(warns("y = ReduceL2(x, l)"), 1);
+  EXPECT_EQ(warns("y = ReduceSumSquare(x, l)"), 1);
+  EXPECT_EQ(warns("a = Sub(x, z) b = Pow(a, two) y = ReduceMean(b, l)"), 1);
+  EXPECT_EQ(warns("a = Mul(x, k) y = ReduceL2(a, l)"), 0);  // scaled
+  EXPECT_EQ(warns("a = LpNormalization(x) y = ReduceSum(a, l)"), 0);
+  EXPECT_EQ(warns("a = Mul(x, z) y = ReduceSum(a, l)"), 0);
 }
 
 }  // namespace

@@ -100,7 +100,7 @@ class PluginLog(unittest.TestCase):
         self.assertEqual([], self.lines(made, [fine]))
         [line] = self.lines(made, [fine, large, large])
         self.assertRegex(line, r"^ANE: 16 of 16 values of 'y' are not finite.*run --hazards.*; the node that "
-                               r"makes 'y' computes them: the option policy=refuse:\w+ runs it on the CPU")
+                               r"makes 'y' computes them: the option policy=refuse:node:\w+ runs it on the CPU")
         unit = line.rpartition("refuse:")[2].split()[0]
         _, reason = self.lines(made, [large], policy=f"refuse:{unit}")
         self.assertIn("policy", reason)
@@ -111,7 +111,7 @@ class PluginLog(unittest.TestCase):
         x[0, 1, 0, 0] = -np.inf  # it was infinite before
         [line] = self.lines(relu(), [{"x": np.ones_like(x)}, {"x": x}, {"x": x}])[:1]
         self.assertRegex(line, r"^ANE: 2 of 256 values of 'x' are above 65504.*; the node that makes 'y' reads "
-                               r"them first: the option policy=refuse:\w+ runs it on the CPU")
+                               r"them first: the option policy=refuse:node:\w+ runs it on the CPU")
 
     def test_ordinary_values_are_not_told(self):
         lines = self.lines(network(), [{"x": image()}])
