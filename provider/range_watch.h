@@ -20,8 +20,8 @@
 
 namespace anemone {
 
-// The name of the first unit that reads an input port, or "": that of the value which the unit makes,
-// and perhaps '#' and a number.
+// The name of the first unit that reads an input port, or "": that of the value which the unit
+// makes, and perhaps '#' and a number.
 std::string ReaderOf(const Network& network, int input);
 // That of the unit that computes an output port; units that only change its shape are skipped.
 std::string MakerOf(const Network& network, int output);

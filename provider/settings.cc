@@ -233,11 +233,11 @@ const Setting kSettings[] = {
      .entries = kReadsModel | kPlugin | kPython,
      .fallback = "maximal",
      .brief = "What to keep off the engine: maximal, cpu, refuse:UNIT[,UNIT...] or insist:RULE.",
-     .help =
-         "`maximal` keeps nothing off the engine, `cpu` everything, `refuse:Pooling` that unit, "
-         "`refuse:node:NODE` one node, by its name, its id, or the name of one of its outputs. "
-         "`insist:fp16-range` puts nodes on the engine whose values or constants are known to "
-         "leave the range of fp16.",
+     .help = "`maximal` keeps nothing off the engine, `cpu` everything, `refuse:Pooling` that unit "
+             "(`anemone units` lists them), "
+             "`refuse:node:NODE` one node, by its name, its id, or the name of one of its outputs. "
+             "`insist:fp16-range` puts nodes on the engine whose values or constants are known to "
+             "leave the range of fp16.",
      .choices = PolicyNames,
      .store = StorePolicy,
      .key = [](const Settings& s) { return s.policy; }},
