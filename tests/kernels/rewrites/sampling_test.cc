@@ -5,6 +5,7 @@
 namespace anemone {
 namespace {
 
+// On h13: the texture engine of later targets samples in one unit (resample_test.cc).
 const std::vector<Case> kGrids = {
     {.name = "grid_of_zeros_around",
      .model = "(float[2,3,7,9] x, float[2,4,5,2] g) => (float[2,3,4,5] y) "
@@ -55,6 +56,9 @@ const std::vector<Case> kGrids = {
      .tolerance = 1.5e-2,  // places are rounded as far out as they are
      .low = -2.7,
      .high = 2.7},
+};
+
+const std::vector<Case> kSampled = {
     {.name = "affine_grid",
      .model = "(float[2,2,3] t) => (float[2,5,6,2] y) <int64[4] s = {2,1,5,6}> "
               "{ y = AffineGrid(t, s) }",
@@ -167,7 +171,8 @@ const std::vector<Case> kWritten = {
      .tolerance = 5e-4},
 };
 
-INSTANTIATE_TEST_SUITE_P(Grids, KernelTest, testing::ValuesIn(OnBoth(kGrids)), CaseName);
+INSTANTIATE_TEST_SUITE_P(Grids, KernelTest, testing::ValuesIn(kGrids), CaseName);
+INSTANTIATE_TEST_SUITE_P(Sampled, KernelTest, testing::ValuesIn(OnBoth(kSampled)), CaseName);
 INSTANTIATE_TEST_SUITE_P(Resizes, KernelTest, testing::ValuesIn(OnBoth(kResizes)), CaseName);
 INSTANTIATE_TEST_SUITE_P(Written, KernelTest, testing::ValuesIn(OnBoth(kWritten)), CaseName);
 
