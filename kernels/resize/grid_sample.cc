@@ -18,6 +18,7 @@
 #include "kernels/node_inputs.h"
 #include "kernels/resize/hat_weights.h"
 #include "kernels/shared/bounds.h"
+#include "kernels/units/affine_transform.h"
 #include "kernels/units/goc.h"
 #include "kernels/units/input_view.h"
 #include "kernels/units/matrix_multiplication.h"
@@ -152,6 +153,41 @@ absl::Status LowerAsResample(const Match& match, LowerContext& c) {
   return c.Out(node.outputs[0], x);
 }
 
+// AffineGrid of two spatial axes, and GridSample of its result.
+bool FindAffine(const GraphView& view, const Node& anchor, Match& match) {
+  if (!HasInput(anchor, 1)) return false;
+  const Node* grid = view.OnlyProducer(anchor.inputs[1], "AffineGrid");
+  if (grid == nullptr) return false;
+  match.nodes.push_back(view.IdOf(*grid));
+  return true;
+}
+
+absl::Status LowerAsTransform(const Match& match, LowerContext& c) {
+  const Node& node = c.anchor(match);
+  const Node& grid = c.graph().nodes[match.nodes[0]];
+  ANEMONE_ASSIGN_OR_RETURN(Request r, ReadRequest(node, c));
+  ANEMONE_ASSIGN_OR_RETURN(const Sampled sampled, SampledBy(r, c));
+  Attributes a(grid);
+  ANEMONE_ASSIGN_OR_RETURN(int64_t aligned, a.Int("align_corners", 0));
+  ANEMONE_RETURN_IF_ERROR(a.NoneLeft(c));
+  if ((aligned != 0) != r.form.aligned) {
+    return c.NotLowered("AffineGrid and GridSample with different align_corners, as one unit");
+  }
+  if (r.form.aligned && std::min(r.grid[1], r.grid[2]) == 1) {  // runtimes disagree on its position
+    return c.NotLowered("AffineGrid with align_corners and an axis of extent 1");
+  }
+  Operand x = c.In(node.inputs[0]);
+  Operand theta = c.In(grid.inputs[0]);
+  theta = ReshapeToDims(c, theta, MakeDims(r.image[0], 6, 1, 1));
+  x = AffineTransformed(c, x, theta,
+                        {.height = r.grid[1],
+                         .width = r.grid[2],
+                         .method = sampled.method,
+                         .padding = sampled.padding,
+                         .aligned = r.form.aligned});
+  return c.Out(node.outputs[0], x);
+}
+
 absl::Status Lower(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
   ANEMONE_ASSIGN_OR_RETURN(Request r, ReadRequest(node, c));
@@ -229,6 +265,10 @@ absl::Status LowerAffineGrid(const Match& match, LowerContext& c) {
 }
 
 constexpr Lowering kLowerings[] = {
+    {.op = "GridSample",
+     .pattern = "affine transform",
+     .match = FindAffine,
+     .lower = LowerAsTransform},
     {.op = "GridSample", .lower = LowerAsResample},
     {.op = "GridSample", .rewritten = true, .lower = Lower},
     {.op = "AffineGrid", .rewritten = true, .lower = LowerAffineGrid},
