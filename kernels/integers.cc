@@ -68,6 +68,18 @@ std::vector<std::pair<ValueId, bool>> IntegersOf(const GraphView& view, const No
   return integers;
 }
 
+// An input beside the data that is computed at run time, such as the starts of a Slice, and that
+// the engine may hold. Its lowering decides whether it takes such an input.
+bool ReadsHeldIndex(const GraphView& view, const Node& node, const IntegerUse& use) {
+  for (size_t i = 0; i < node.inputs.size() && i < 32; ++i) {
+    if (!HasInput(node, i) || (use.inputs >> i & 1) != 0) continue;
+    const Value& value = view.graph.values[node.inputs[i]];
+    if (value.constant || !IsHeldInteger(value.type)) continue;
+    if (IsHeld(view.RangeOf(node.inputs[i]))) return true;
+  }
+  return false;
+}
+
 // Floats may hold integers: positions, lengths and indices are cast to float, scaled, and then
 // given to a sine, compared or cast back. fp16 would change them to another integer, or round an
 // angle of 2049 to 2048. (A mask is cast as well, but only multiplied and added; rounding does not
@@ -162,6 +174,7 @@ IntegerVerdict JudgeIntegers(const GraphView& view, const Match& match) {
     const Node& node = view.graph.nodes[id];
     const std::optional<IntegerUse>& use = OperatorOf(node).integers;
     if (!use) continue;
+    verdict.held = verdict.held || ReadsHeldIndex(view, node, *use);
     for (const auto& [value, is_made] : IntegersOf(view, node, *use)) {
       verdict.refusal = use->refused != nullptr ? Refuse("integer-form", use->refused)
                                                 : RefusalOf(view, node, value, is_made);

@@ -9,13 +9,11 @@
 #include "base/fp16.h"
 #include "base/status_macros.h"
 #include "kernels/attributes.h"
-#include "kernels/elementwise/elementwise.h"
 #include "kernels/integers.h"
 #include "kernels/mil/mil_gates.h"
 #include "kernels/node_inputs.h"
 #include "kernels/shared/bounds.h"
 #include "kernels/shared/extents.h"
-#include "kernels/units/concat.h"
 #include "kernels/units/gather.h"
 #include "kernels/units/reshape.h"
 #include "kernels/units/transpose.h"
@@ -78,24 +76,6 @@ absl::StatusOr<Indices> ReadIndices(MilContext& c) {
   }
   if (!indices.operand) indices.values.resize(indices.count);
   return indices;
-}
-
-// Points from computed coordinates, 1 x k x count x 1. Missing leading coordinates are 0, except
-// that `rows`, if it is not empty, is the coordinate before a single computed one.
-absl::StatusOr<PointList> ComputedPoints(NetworkBuilder& c, const Operand& coordinates,
-                                         absl::Span<const float> rows) {
-  const Dims dims = c.DimsOf(coordinates);
-  const int64_t zeros = kCoordinates - dims.c() - (rows.empty() ? 0 : 1);
-  std::vector<Operand> parts;
-  if (zeros > 0) {
-    parts.push_back(Filled(c, 0, MakeDims(1, zeros, dims.h(), 1)));
-  }
-  if (!rows.empty()) {
-    parts.push_back(c.AddConstant(Tensor::Floats({dims.h()}, rows), MakeDims(1, 1, dims.h(), 1)));
-  }
-  parts.push_back(coordinates);
-  Operand points = Concatenated(c, std::move(parts), Axis::kC);
-  return PointList{points, dims.h()};
 }
 
 // Converts indices to 0..extent-1; negative ones count from the end.
@@ -176,8 +156,7 @@ absl::Status BuildAlongAxis(MilContext& c) {
   if (indices.operand) {
     Operand index = AxisLast(c, *indices.operand, indices.shape, axis);
     index = ReshapeToDims(c, index, MakeDims(1, 1, indices.count, 1));
-    ANEMONE_ASSIGN_OR_RETURN(points,
-                             ComputedPoints(c, index, std::vector<float>(row.begin(), row.end())));
+    points = ComputedPoints(c, index, std::vector<float>(row.begin(), row.end()));
   } else {
     ANEMONE_RETURN_IF_ERROR(Normalize(absl::MakeSpan(indices.values), from[axis]));
     std::vector<int64_t> columns(indices.count);  // in the order that has `axis` last
@@ -217,7 +196,7 @@ absl::Status BuildNd(MilContext& c) {
     Operand list = ToOnnxOrder(c, *indices.operand, static_cast<int>(indices.shape.size()));
     list = ReshapeToDims(c, list, MakeDims(1, 1, count, known));
     list = SwapAxes(c, list, Axis::kC, Axis::kW);
-    ANEMONE_ASSIGN_OR_RETURN(points, ComputedPoints(c, list, {}));
+    points = ComputedPoints(c, list, {});
   } else {
     std::vector<int64_t> coordinates[kCoordinates];  // by axis; missing leading ones are 0
     for (std::vector<int64_t>& list : coordinates) list.resize(count);

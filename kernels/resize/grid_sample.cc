@@ -1,13 +1,16 @@
 // GridSample of images at positions computed at run time, and AffineGrid, which computes such
-// positions.
+// positions. The texture engine samples in one Resample unit; other targets multiply by matrices of
+// weights.
 //
 // The grid is fp16, so a position is off by up to extent / 4096 pixels at the border of the image.
 // A bilinear result is off by that fraction of the difference between neighboring pixels.
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/fp16.h"
 #include "base/status_macros.h"
 #include "kernels/activation/neuron.h"
 #include "kernels/attributes.h"
@@ -15,10 +18,12 @@
 #include "kernels/node_inputs.h"
 #include "kernels/resize/hat_weights.h"
 #include "kernels/shared/bounds.h"
+#include "kernels/units/affine_transform.h"
 #include "kernels/units/goc.h"
 #include "kernels/units/input_view.h"
 #include "kernels/units/matrix_multiplication.h"
 #include "kernels/units/reduction.h"
+#include "kernels/units/resample.h"
 #include "kernels/units/reshape.h"
 #include "kernels/units/transpose.h"
 #include "rule_table.h"  // generated
@@ -46,12 +51,23 @@ Operand Reflected(LowerContext& c, Operand x, double low, double high) {
   return ScaleAndShift(c, x, -1, low + span);
 }
 
-// The weights of each element of an axis. If aligned, element 0 is at -1 and the last element at 1;
-// else the outer edges of these elements are at -1 and 1.
+// The position of an element of an axis is coordinate * scale + offset.
+struct Denormalized {
+  double scale, offset;
+};
+
+// If aligned, element 0 is at -1 and the last element at 1; else the outer edges of these elements
+// are at -1 and 1.
+Denormalized PixelsOf(int64_t extent, bool aligned) {
+  const double last = static_cast<double>(extent - 1);
+  return {(aligned ? last : static_cast<double>(extent)) / 2, last / 2};
+}
+
+// The weights of each element of an axis.
 Operand Weights(LowerContext& c, Operand places, int64_t extent, const Form& form) {
   const double last = static_cast<double>(extent - 1);
-  const double half = (form.aligned ? last : static_cast<double>(extent)) / 2;
-  places = ScaleAndShift(c, places, half, last / 2);
+  const Denormalized pixels = PixelsOf(extent, form.aligned);
+  places = ScaleAndShift(c, places, pixels.scale, pixels.offset);
   if (form.padding == "reflection") {
     const double edge = form.aligned ? 0 : 0.5;
     places = Reflected(c, places, -edge, last + edge);
@@ -62,27 +78,124 @@ Operand Weights(LowerContext& c, Operand places, int64_t extent, const Form& for
   return HatWeights(c, places, extent);
 }
 
-absl::Status Lower(const Match& match, LowerContext& c) {
-  const Node& node = c.anchor(match);
-  Attributes a(node);
+// What both lowerings read: an image, its grid, and the attributes.
+struct Request {
   Form form;
-  ANEMONE_ASSIGN_OR_RETURN(std::string mode, a.String("mode", "linear"));
-  ANEMONE_ASSIGN_OR_RETURN(form.padding, a.String("padding_mode", "zeros"));
+  std::string mode;
+  std::vector<int64_t> image, grid;
+
+  int64_t points() const { return grid[1] * grid[2]; }
+};
+
+absl::StatusOr<Request> ReadRequest(const Node& node, LowerContext& c) {
+  Attributes a(node);
+  Request r;
+  ANEMONE_ASSIGN_OR_RETURN(r.mode, a.String("mode", "linear"));
+  ANEMONE_ASSIGN_OR_RETURN(r.form.padding, a.String("padding_mode", "zeros"));
   ANEMONE_ASSIGN_OR_RETURN(int64_t aligned, a.Int("align_corners", 0));
   ANEMONE_RETURN_IF_ERROR(a.NoneLeft(c));
-  form.aligned = aligned != 0;
-  // Rounding a position to fp16 may change which pixel is nearest.
-  if (mode != "linear") return c.NotLowered(absl::StrCat("GridSample in mode ", mode));
-  ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> image, c.ShapeOf(node.inputs[0]));
-  ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> to, c.ShapeOf(node.outputs[0]));
-  ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> grid, c.ShapeOf(node.inputs[1]));
-  if (image.size() != 4) return c.NotLowered("GridSample with other than two spatial axes");
-  if (grid.size() != 4 || grid[3] != 2 || grid[0] != image[0]) {
+  r.form.aligned = aligned != 0;
+  ANEMONE_ASSIGN_OR_RETURN(r.image, c.ShapeOf(node.inputs[0]));
+  ANEMONE_ASSIGN_OR_RETURN(r.grid, c.ShapeOf(node.inputs[1]));
+  if (r.image.size() != 4) return c.NotLowered("GridSample with other than two spatial axes");
+  if (r.grid.size() != 4 || r.grid[3] != 2 || r.grid[0] != r.image[0]) {
     return absl::InvalidArgumentError("grid: want two coordinates for each output pixel");
   }
-  const int64_t n = image[0], channels = image[1], h = image[2], w = image[3];
-  const int64_t count = grid[1] * grid[2];
-  if (n * channels * h * w < 1 || count < 1) return c.Refuse(rule::kEmptyTensor);
+  if (std::count(r.image.begin(), r.image.end(), 0) > 0 || r.points() < 1)
+    return c.Refuse(rule::kEmptyTensor);
+  return r;
+}
+
+// The padding of the texture engine that has ONNX's results. Positions are mirrored at the centers
+// of the border elements if these are aligned with -1 and 1, else at their outer edges.
+std::optional<SamplePadding> PaddingOf(const Form& form) {
+  if (form.padding == "zeros") return SamplePadding::kZero;
+  if (form.padding == "border") return SamplePadding::kReplication;
+  if (form.padding != "reflection") return std::nullopt;
+  return form.aligned ? SamplePadding::kReflective : SamplePadding::kSymmetric;
+}
+
+struct Sampled {
+  SamplingMethod method;
+  SamplePadding padding;
+};
+
+// How the texture engine samples.
+absl::StatusOr<Sampled> SampledBy(const Request& r, LowerContext& c) {
+  const std::optional<SamplePadding> padding = PaddingOf(r.form);
+  if ((r.mode != "linear" && r.mode != "nearest") || !padding) {
+    return c.NotLowered(
+        absl::StrCat("GridSample in mode ", r.mode, " with padding_mode ", r.form.padding));
+  }
+  if (c.route() == Route::kMil) return c.NotLowered("GridSample as one unit on route mil");
+  if (std::max(r.image[2], r.image[3]) > fp16::kLargestExactInteger) {
+    return c.NotLowered(
+        "GridSample of more than 2048 rows or columns, whose positions exceed fp16");
+  }
+  if (r.mode == "linear") return Sampled{SamplingMethod::kLinear, *padding};
+  c.SetBound("one element next to the nearest, where a position is close to halfway between two");
+  return Sampled{SamplingMethod::kNearestNeighbor, *padding};
+}
+
+// One Resample unit at positions in pixels.
+absl::Status LowerAsResample(const Match& match, LowerContext& c) {
+  const Node& node = c.anchor(match);
+  ANEMONE_ASSIGN_OR_RETURN(Request r, ReadRequest(node, c));
+  ANEMONE_ASSIGN_OR_RETURN(const Sampled sampled, SampledBy(r, c));
+  const int64_t h = r.image[2], w = r.image[3];
+  Operand x = c.In(node.inputs[0]);
+  Operand places = c.In(node.inputs[1]);
+  places = Permuted(c, places, {Axis::kN, Axis::kD, Axis::kW, Axis::kC, Axis::kH});
+  const Denormalized columns = PixelsOf(w, r.form.aligned), rows = PixelsOf(h, r.form.aligned);
+  places = ScaleAndShiftPerChannel(c, places, {columns.scale, rows.scale},
+                                   {columns.offset, rows.offset});
+  x = Resampled(c, x, places, sampled.method, sampled.padding);
+  return c.Out(node.outputs[0], x);
+}
+
+// AffineGrid of two spatial axes, and GridSample of its result.
+bool FindAffine(const GraphView& view, const Node& anchor, Match& match) {
+  if (!HasInput(anchor, 1)) return false;
+  const Node* grid = view.OnlyProducer(anchor.inputs[1], "AffineGrid");
+  if (grid == nullptr) return false;
+  match.nodes.push_back(view.IdOf(*grid));
+  return true;
+}
+
+absl::Status LowerAsTransform(const Match& match, LowerContext& c) {
+  const Node& node = c.anchor(match);
+  const Node& grid = c.graph().nodes[match.nodes[0]];
+  ANEMONE_ASSIGN_OR_RETURN(Request r, ReadRequest(node, c));
+  ANEMONE_ASSIGN_OR_RETURN(const Sampled sampled, SampledBy(r, c));
+  Attributes a(grid);
+  ANEMONE_ASSIGN_OR_RETURN(int64_t aligned, a.Int("align_corners", 0));
+  ANEMONE_RETURN_IF_ERROR(a.NoneLeft(c));
+  if ((aligned != 0) != r.form.aligned) {
+    return c.NotLowered("AffineGrid and GridSample with different align_corners, as one unit");
+  }
+  if (r.form.aligned && std::min(r.grid[1], r.grid[2]) == 1) {  // runtimes disagree on its position
+    return c.NotLowered("AffineGrid with align_corners and an axis of extent 1");
+  }
+  Operand x = c.In(node.inputs[0]);
+  Operand theta = c.In(grid.inputs[0]);
+  theta = ReshapeToDims(c, theta, MakeDims(r.image[0], 6, 1, 1));
+  x = AffineTransformed(c, x, theta,
+                        {.height = r.grid[1],
+                         .width = r.grid[2],
+                         .method = sampled.method,
+                         .padding = sampled.padding,
+                         .aligned = r.form.aligned});
+  return c.Out(node.outputs[0], x);
+}
+
+absl::Status Lower(const Match& match, LowerContext& c) {
+  const Node& node = c.anchor(match);
+  ANEMONE_ASSIGN_OR_RETURN(Request r, ReadRequest(node, c));
+  // Rounding a position to fp16 may change which pixel is nearest.
+  if (r.mode != "linear") return c.NotLowered(absl::StrCat("GridSample in mode ", r.mode));
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> to, c.ShapeOf(node.outputs[0]));
+  const int64_t n = r.image[0], channels = r.image[1], h = r.image[2], w = r.image[3];
+  const int64_t count = r.points();
   if (n * channels * h > kMostMatrixElements / count ||
       n * std::max(h, w) > kMostMatrixElements / count) {
     return c.NotLowered(absl::StrCat("GridSample that needs more than ", kMostMatrixElements,
@@ -93,8 +206,8 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   places = ReshapeToDims(c, places, MakeDims(n, count, 1, 2));
   Operand columns = Sliced(c, places, Axis::kW, 0, 1);
   Operand rows = Sliced(c, places, Axis::kW, 1, 1);
-  columns = Weights(c, columns, w, form);
-  rows = Weights(c, rows, h, form);
+  columns = Weights(c, columns, w, r.form);
+  rows = Weights(c, rows, h, r.form);
   // Samples every row of the image at every position, then takes the weighted sum of the rows.
   columns = SwapAxes(c, columns, Axis::kC, Axis::kW);
   x = ReshapeToDims(c, x, MakeDims(n, channels * h, 1, w));
@@ -152,6 +265,11 @@ absl::Status LowerAffineGrid(const Match& match, LowerContext& c) {
 }
 
 constexpr Lowering kLowerings[] = {
+    {.op = "GridSample",
+     .pattern = "affine transform",
+     .match = FindAffine,
+     .lower = LowerAsTransform},
+    {.op = "GridSample", .lower = LowerAsResample},
     {.op = "GridSample", .rewritten = true, .lower = Lower},
     {.op = "AffineGrid", .rewritten = true, .lower = LowerAffineGrid},
 };

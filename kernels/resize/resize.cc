@@ -73,6 +73,32 @@ math::AxisTaps TapsOf(const Positions& at, int64_t in) {
   return taps;
 }
 
+void InterpolateExactly(const math::Numerics& n, const math::ResizeShape& shape,
+                        const math::AxisTaps& rows, const math::AxisTaps& columns,
+                        absl::Span<const math::Half> x, absl::Span<math::Half> y) {
+  const auto share = [&](const math::AxisTaps& taps, int64_t i) {
+    const float weight = taps.weights[i];
+    return n.ew_texture == math::EwTexture::kFp16Weights ? math::RoundToHalf(weight) : weight;
+  };
+  const int64_t h = rows.size(), w = columns.size();
+  math::ParallelForItems(shape.planes * h * w, 8, [&](int64_t begin, int64_t end) {
+    for (int64_t at = begin; at < end; ++at) {
+      const int64_t plane = at / (h * w), i = at / w % h * 2, j = at % w * 2;
+      const math::Half* from = x.data() + plane * shape.in_h * shape.in_w;
+      double sum = 0;
+      for (int64_t row = i; row < i + 2; ++row) {
+        for (int64_t column = j; column < j + 2; ++column) {
+          const double product =
+              share(rows, row) * static_cast<double>(share(columns, column)) *
+              math::ToDouble(from[rows.indices[row] * shape.in_w + columns.indices[column]]);
+          if (!std::isnan(product)) sum += product;  // 0 times infinity is 0
+        }
+      }
+      y[at] = math::Stored(sum, n);
+    }
+  });
+}
+
 namespace {
 
 absl::StatusOr<Dims> Shape(const ResizeParams& p, Bottoms in) {
@@ -189,34 +215,12 @@ void Compute(const ResizeParams& p, const void* prepared, absl::Span<const Const
   }
 }
 
-// The option ew-texture (numerics.json) decides whether the weights are rounded to fp16. Products
-// and sums are wide, and the result is rounded once. Nearest copies elements.
+// Nearest copies elements.
 void Exact(const ResizeParams& p, const ExactUnit& unit, absl::Span<const ConstView> in, View out) {
   if (p.method == SamplingMethod::kNearestNeighbor) return Compute(p, unit.prepared, in, out);
-  const math::Numerics& n = unit.numerics;
   const Tables& tables = *static_cast<const Tables*>(unit.prepared);
-  const auto share = [&](const math::AxisTaps& taps, int64_t i) {
-    const float weight = taps.weights[i];
-    return n.ew_texture == math::EwTexture::kFp16Weights ? math::RoundToHalf(weight) : weight;
-  };
-  const math::AxisTaps &down = tables.row_taps, &along = tables.column_taps;
-  const int64_t in_h = in[0].dims.h(), in_w = in[0].dims.w();
-  math::ParallelForItems(out.dims.elements(), 8, [&](int64_t begin, int64_t end) {
-    for (int64_t at = begin; at < end; ++at) {
-      const int64_t plane = at / (p.h * p.w), i = at / p.w % p.h * 2, j = at % p.w * 2;
-      const math::Half* from = in[0].data + plane * in_h * in_w;
-      double sum = 0;
-      for (int64_t row = i; row < i + 2; ++row) {
-        for (int64_t column = j; column < j + 2; ++column) {
-          const double product =
-              share(down, row) * static_cast<double>(share(along, column)) *
-              math::ToDouble(from[down.indices[row] * in_w + along.indices[column]]);
-          if (!std::isnan(product)) sum += product;  // 0 times infinity is 0
-        }
-      }
-      out.data[at] = math::Stored(sum, n);
-    }
-  });
+  InterpolateExactly(unit.numerics, PlanesOf(in[0].dims), tables.row_taps, tables.column_taps,
+                     in[0].span(), out.span());
 }
 
 absl::Status WriteMil(const ResizeParams& p, const Unit& unit, MilEmitter& e) {

@@ -11,6 +11,7 @@
 #include "kernels/lowering.h"
 #include "kernels/resize/sampling.h"
 #include "math/move/resize.h"
+#include "numerics.h"  // generated
 
 namespace anemone {
 
@@ -51,6 +52,13 @@ using Positions = std::vector<double>;
 Positions OnGrid(SamplingGridMode grid, int64_t in, int64_t out);
 std::vector<int32_t> Floors(const Positions& at);
 math::AxisTaps TapsOf(const Positions& at, int64_t in);
+
+// math::ResizeLinear() with two taps, in exact mode: the option ew-texture (numerics.json) decides
+// whether the weights are rounded to fp16. Products and sums are wide, and the result is rounded
+// once.
+void InterpolateExactly(const math::Numerics& n, const math::ResizeShape& shape,
+                        const math::AxisTaps& rows, const math::AxisTaps& columns,
+                        absl::Span<const math::Half> x, absl::Span<math::Half> y);
 
 }  // namespace anemone
 

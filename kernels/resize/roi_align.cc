@@ -1,18 +1,24 @@
 // RoiAlign of one image, in mode avg, with a fixed number of samples in each bin
-// (`sampling_ratio`): two matrix products with the weights of each row and column in each bin.
-// Boxes are computed at run time and are fp16, as are the positions of the samples, so each is off
-// by up to extent / 4096 pixels.
+// (`sampling_ratio`): a CropResize unit and an average where there is a texture engine, otherwise
+// two matrix products with the weights of each row and column in each bin. Boxes are computed at
+// run time and are fp16, as are the positions of the samples, so each is off by up to extent / 4096
+// pixels.
 #include <algorithm>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/fp16.h"
 #include "base/status_macros.h"
 #include "kernels/activation/neuron.h"
 #include "kernels/attributes.h"
 #include "kernels/elementwise/elementwise.h"
+#include "kernels/pooling/pooling.h"
 #include "kernels/resize/hat_weights.h"
 #include "kernels/shared/bounds.h"
+#include "kernels/units/concat.h"
+#include "kernels/units/crop_resize.h"
 #include "kernels/units/goc.h"
 #include "kernels/units/input_view.h"
 #include "kernels/units/matrix_multiplication.h"
@@ -86,9 +92,15 @@ Operand BinWeights(LowerContext& c, const Operand& boxes, int64_t first, int64_t
   return ReshapeToDims(c, weights, MakeDims(count, bins, 1, extent));
 }
 
-absl::Status Lower(const Match& match, LowerContext& c) {
-  const Node& node = c.anchor(match);
-  ANEMONE_ASSIGN_OR_RETURN(Form form, ReadForm(node, c));
+// What both lowerings read.
+struct Request {
+  Form form;
+  int64_t channels = 1, h = 1, w = 1, count = 1;  // count: of boxes
+};
+
+absl::StatusOr<Request> ReadRequest(const Node& node, LowerContext& c) {
+  Request r;
+  ANEMONE_ASSIGN_OR_RETURN(r.form, ReadForm(node, c));
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> image, c.ShapeOf(node.inputs[0]));
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> boxes, c.ShapeOf(node.inputs[1]));
   if (image.size() != 4 || boxes.size() != 2 || boxes[1] != 4) {
@@ -96,8 +108,84 @@ absl::Status Lower(const Match& match, LowerContext& c) {
         "RoiAlign: want an input of rank 4 and boxes of four numbers");
   }
   if (image[0] != 1) return c.NotLowered("RoiAlign of more than one image");
-  const int64_t channels = image[1], h = image[2], w = image[3], count = boxes[0];
-  if (count < 1 || channels * h * w < 1) return c.Refuse(rule::kEmptyTensor);
+  r.channels = image[1], r.h = image[2], r.w = image[3], r.count = boxes[0];
+  if (r.count < 1 || r.channels * r.h * r.w < 1) return c.Refuse(rule::kEmptyTensor);
+  return r;
+}
+
+// The boxes in elements, count x 4 x 1 x 1, as CropResize takes them.
+Operand Corners(LowerContext& c, const Operand& boxes, int64_t count, const Form& form) {
+  const double shift = form.half_pixel ? 0 : 0.5;  // else ONNX counts from the center of an element
+  Operand corners = ReshapeToDims(c, boxes, MakeDims(count, 4, 1, 1));
+  corners = ScaleAndShift(c, corners, form.scale, shift);
+  if (form.half_pixel) return corners;
+  // Each box is at least one pixel large.
+  Operand starts = Sliced(c, corners, Axis::kC, 0, 2);
+  Operand ends = Sliced(c, corners, Axis::kC, 2, 2);
+  ends = Combined(c, ElementWiseType::kMax, ends, ScaleAndShift(c, starts, 1, 1));
+  return Concatenated(c, {starts, ends}, Axis::kC);
+}
+
+// 1 for each sample along `axis` that is at most one pixel outside of the image, else 0. A sample
+// further outside counts as 0. `first`: the start's index in a box.
+Operand IsNear(LowerContext& c, const Operand& corners, int64_t first, Axis axis, int64_t samples,
+               int64_t extent) {
+  std::vector<float> parts(samples);
+  for (int64_t i = 0; i < samples; ++i) {
+    parts[i] = (static_cast<float>(i) + 0.5f) / static_cast<float>(samples);
+  }
+  Dims along = MakeDims(1, 1, 1, 1);
+  along[axis] = samples;
+  const Operand shares = c.AddConstant(Tensor::Floats({samples}, parts), along);
+  Operand start = Sliced(c, corners, Axis::kC, first, 1);
+  Operand size = Sliced(c, corners, Axis::kC, first + 2, 1);
+  size = Combined(c, ElementWiseType::kSub, size, start);
+  Operand places = Combined(c, ElementWiseType::kMult, size, shares);
+  places = Combined(c, ElementWiseType::kAdd, places, start);
+  Operand above = Combined(c, ElementWiseType::kGreaterThanEqual, places, ScalarConstant(c, -0.5f));
+  Operand below = Combined(c, ElementWiseType::kLessThanEqual, places,
+                           ScalarConstant(c, static_cast<float>(extent) + 0.5f));
+  return Combined(c, ElementWiseType::kMult, above, below);
+}
+
+// The averages of the samples in each bin.
+Operand BinAverages(LowerContext& c, Operand x, const Form& form) {
+  PoolingParams p{.mode = PoolingMode::kAvg};
+  if (form.out_h > 1) p.h.kernel = p.h.stride = form.samples;
+  if (form.out_w > 1) p.w.kernel = p.w.stride = form.samples;
+  if (p.h.kernel > 1 || p.w.kernel > 1) x = c.Add(PoolingUnit(), p, {x});
+  if (form.out_h == 1) x = Reduced(c, x, ReduceType::kAvg, Axis::kH);
+  return form.out_w == 1 ? Reduced(c, x, ReduceType::kAvg, Axis::kW) : x;
+}
+
+absl::Status LowerAsCrop(const Match& match, LowerContext& c) {
+  const Node& node = c.anchor(match);
+  ANEMONE_ASSIGN_OR_RETURN(Request r, ReadRequest(node, c));
+  if (c.route() == Route::kMil) return c.NotLowered("RoiAlign as a crop on route mil");
+  if (std::max(r.h, r.w) > fp16::kLargestExactInteger) {
+    return c.NotLowered("RoiAlign of more than 2048 rows or columns, whose positions exceed fp16");
+  }
+  const Form& form = r.form;
+  const int64_t rows = form.out_h * form.samples, columns = form.out_w * form.samples;
+  Operand x = c.In(node.inputs[0]);
+  Operand corners = Corners(c, c.In(node.inputs[1]), r.count, form);
+  x = Cropped(c, x, corners, rows, columns);
+  const Bounds known = c.view().Floats().bounds[node.inputs[1]];
+  const bool inside = form.half_pixel && known.low >= 0 &&
+                      known.high * form.scale <= static_cast<double>(std::min(r.h, r.w));
+  if (!inside) {
+    x = Combined(c, ElementWiseType::kMult, x, IsNear(c, corners, 1, Axis::kH, rows, r.h));
+    x = Combined(c, ElementWiseType::kMult, x, IsNear(c, corners, 0, Axis::kW, columns, r.w));
+  }
+  x = BinAverages(c, x, form);
+  return c.Out(node.outputs[0], x);
+}
+
+absl::Status Lower(const Match& match, LowerContext& c) {
+  const Node& node = c.anchor(match);
+  ANEMONE_ASSIGN_OR_RETURN(Request r, ReadRequest(node, c));
+  const Form& form = r.form;
+  const auto [channels, h, w, count] = std::tuple(r.channels, r.h, r.w, r.count);
   if (channels * h > kMostMatrixElements / (count * form.out_w) ||
       std::max(h, w) >
           kMostMatrixElements / (count * std::max(form.out_h, form.out_w) * form.samples)) {
@@ -121,7 +209,10 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   return c.Out(node.outputs[0], x);
 }
 
-constexpr Lowering kLowerings[] = {{.op = "RoiAlign", .rewritten = true, .lower = Lower}};
+constexpr Lowering kLowerings[] = {
+    {.op = "RoiAlign", .lower = LowerAsCrop},
+    {.op = "RoiAlign", .rewritten = true, .lower = Lower},
+};
 
 }  // namespace
 

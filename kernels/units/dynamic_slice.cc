@@ -1,18 +1,25 @@
-// DynamicSlice: a part of a tensor whose position is computed at run time. Needs A14
-// (conflicts.md C-dynslice-m1). Facts: validators.json DynamicSlice; hidden_layers.json
-// DynamicSlice.
+// DynamicSlice: a part of a tensor whose position is computed at run time; ONNX's Slice with such
+// starts becomes one unit for each axis. Needs A14 (conflicts.md C-dynslice-m1). Facts:
+// validators.json DynamicSlice; hidden_layers.json DynamicSlice.
+#include "kernels/units/dynamic_slice.h"
+
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <iterator>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "engine/formats/json_keys.h"
-#include "kernels/lowering.h"
+#include "kernels/attributes.h"
+#include "kernels/node_inputs.h"
 #include "kernels/resize/sampling.h"
+#include "kernels/units/input_view.h"
+#include "kernels/units/reshape.h"
 #include "math/core/extents.h"
 #include "rule_table.h"  // generated
 
@@ -206,6 +213,47 @@ const UnitKindOf<DynamicSliceParams>& Kind() {
 }
 
 }  // namespace
+
+absl::Status LowerDynamicSlice(const Node& node, LowerContext& c) {
+  if (c.route() == Route::kMil) return c.NotLowered("DynamicSlice on route mil");
+  Operand starts = c.In(node.inputs[1]);
+  ANEMONE_RETURN_IF_ERROR(c.status());
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> from, c.ShapeOf(node.inputs[0]));
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> to, c.ShapeOf(node.outputs[0]));
+  const int64_t count = c.DimsOf(starts).elements();
+  std::vector<int64_t> first_axes(count);
+  std::iota(first_axes.begin(), first_axes.end(), 0);
+  ANEMONE_ASSIGN_OR_RETURN(auto axes, ConstantIntegers(c, node, 3, first_axes));
+  ANEMONE_ASSIGN_OR_RETURN(auto steps,
+                           ConstantIntegers(c, node, 4, std::vector<int64_t>(count, 1)));
+  if (std::ssize(axes) != count || steps.size() != axes.size() || axes.size() > from.size()) {
+    return absl::InvalidArgumentError(
+        "starts, ends, axes and steps: want the same number of elements in each; run the ONNX "
+        "checker on the model");
+  }
+  const int rank = static_cast<int>(from.size());
+  const std::optional<Interval> range = c.view().RangeOf(node.inputs[1]).interval;
+  Operand x = c.In(node.inputs[0]);
+  starts = ReshapeToDims(c, starts, MakeDims(1, 1, 1, count));
+  for (int64_t i = 0; i < count; ++i) {
+    ANEMONE_ASSIGN_OR_RETURN(int at, NormalAxis(axes[i], rank));
+    if (to[at] < 1) return c.Refuse(rule::kEmptyTensor);
+    if (to[at] == from[at] && steps[i] == 1) continue;  // all of the axis
+    if (steps[i] != 1) return c.NotLowered("Slice at run time in steps other than 1");
+    if (!range || range->low < 0 || range->high > from[at] - to[at]) {
+      return c.NotLowered(absl::StrCat("Slice at run time whose start is not known to be in 0..",
+                                       from[at] - to[at]));
+    }
+    const Axis axis = ToEngineAxis(rank, at);
+    x = c.Add(Kind(),
+              DynamicSliceParams{.order = {axis},
+                                 .slices = {{axis, to[at]}},
+                                 .coordinates = {{axis, {CoordinateMode::kNonNormalized, {}}}},
+                                 .padding = {{axis, SamplePadding::kBackground}}},
+              {x, Sliced(c, starts, Axis::kW, i, 1)});
+  }
+  return c.Out(node.outputs[0], x);
+}
 
 KernelRows DynamicSliceRows() { return {{&Kind()}, {}, {}}; }
 

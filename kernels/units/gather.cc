@@ -1,22 +1,27 @@
-// Gather with constant indices. Evenly spaced indices are lowered to an InputView, other indices to
-// a Gather unit. The unit has the only form that every target from A13 accepts: three coordinates
-// (depth, height, width) for each point, batch and depth 1. On the M1 this is the only form; from
-// A14 the texture engine runs it. Facts: validators.json Gather; netplist.md Gather.
+// Gather. Constant evenly spaced indices are lowered to an InputView, other indices to a Gather
+// unit; indices that are computed at run time are fp16 numbers there. The unit has the only form
+// that every target from A13 accepts: three coordinates (depth, height, width) for each point,
+// batch and depth 1. On the M1 this is the only form; from A14 the texture engine runs it. Facts:
+// validators.json Gather; netplist.md Gather.
 #include "kernels/units/gather.h"
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/fp16.h"
 #include "base/status_macros.h"
 #include "engine/formats/mil_emitter.h"
 #include "kernels/attributes.h"
+#include "kernels/elementwise/elementwise.h"
 #include "kernels/node_inputs.h"
 #include "kernels/shared/extents.h"
 #include "kernels/units/concat.h"
+#include "kernels/units/goc.h"
 #include "kernels/units/input_view.h"
 #include "kernels/units/reshape.h"
 #include "kernels/units/transpose.h"
@@ -86,12 +91,13 @@ using Points = std::vector<int64_t>;  // for each point, its position in a plane
 absl::StatusOr<Prepared> Prepare(const GatherParams& p, Bottoms in, absl::Span<const Tensor>) {
   const int64_t count = in[1].dims.h();
   const Tensor* list = in[1].constant;
-  if (list == nullptr || in[1].format != Format::kUInt16 || p.axes != GatherParams{}.axes ||
-      in[0].dims.d() != 1 || in[1].dims != MakeDims(1, kCoordinates, count, 1)) {
+  if (p.axes != GatherParams{}.axes || in[0].dims.d() != 1 ||
+      in[1].dims != MakeDims(1, kCoordinates, count, 1)) {
     return absl::UnimplementedError(
-        "gather: the software engine runs it only with constant points 1x3xKx1 (depth, height, "
-        "width) and a tensor of depth 1");
+        "gather: the software engine runs it only with points 1x3xKx1 (depth, height, width) and a "
+        "tensor of depth 1");
   }
+  if (list == nullptr || in[1].format != Format::kUInt16) return Prepared();  // fp16 numbers
   auto points = std::make_shared<Points>(count);
   for (int64_t i = 0; i < count; ++i) {
     int64_t h = list->at<uint16_t>(count + i), w = list->at<uint16_t>(2 * count + i);
@@ -103,16 +109,34 @@ absl::StatusOr<Prepared> Prepare(const GatherParams& p, Bottoms in, absl::Span<c
   return points;
 }
 
+// What a point outside of the plane reads is not published; here it is the nearest element.
+int64_t PlaceOf(math::Half index, int64_t extent) {
+  const float place = math::ToFloat(index);
+  if (!(place > 0)) return 0;  // also NaN
+  return static_cast<int64_t>(std::min(place, static_cast<float>(extent - 1)));
+}
+
 void Compute(const GatherParams&, const void* prepared, absl::Span<const ConstView> in, View out) {
   const Dims& x = in[0].dims;
+  if (prepared == nullptr) {
+    const math::Half *rows = in[1].data + in[1].dims.h(), *columns = rows + in[1].dims.h();
+    Points points(in[1].dims.h());
+    for (size_t i = 0; i < points.size(); ++i) {
+      points[i] = PlaceOf(rows[i], x.h()) * x.w() + PlaceOf(columns[i], x.w());
+    }
+    math::Gather({x.n(), 1, x.c(), 1, x.h() * x.w()}, math::kAxisW, points, in[0].span(),
+                 out.span());
+    return;
+  }
   math::Gather({x.n(), 1, x.c(), 1, x.h() * x.w()}, math::kAxisW,
                *static_cast<const Points*>(prepared), in[0].span(), out.span());
 }
 
-// Points at a column above 0 are read by a slice of the width, which saturates (numerics.json
-// sat-wslice).
+// Constant points at a column above 0 are read by a slice of the width, which saturates
+// (numerics.json sat-wslice; the rule is about static indices only).
 void Exact(const GatherParams& p, const ExactUnit& unit, absl::Span<const ConstView> in, View out) {
   Compute(p, unit.prepared, in, out);
+  if (unit.prepared == nullptr) return;
   const Points& points = *static_cast<const Points*>(unit.prepared);
   const int64_t width = in[0].dims.w(), count = static_cast<int64_t>(points.size());
   for (int64_t i = 0; i < out.dims.elements(); ++i) {
@@ -172,7 +196,8 @@ struct Form {
   std::vector<int64_t> indices;  // 0..from[axis]-1
 };
 
-absl::StatusOr<Form> ReadForm(const Node& node, LowerContext& c) {
+// Without the indices.
+absl::StatusOr<Form> ReadAxis(const Node& node, LowerContext& c) {
   Attributes a(node);
   ANEMONE_ASSIGN_OR_RETURN(int64_t axis, a.Int("axis", 0));
   ANEMONE_RETURN_IF_ERROR(a.NoneLeft(c));
@@ -180,6 +205,11 @@ absl::StatusOr<Form> ReadForm(const Node& node, LowerContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(form.from, c.ShapeOf(node.inputs[0]));
   form.rank = static_cast<int>(form.from.size());
   ANEMONE_ASSIGN_OR_RETURN(form.axis, NormalAxis(axis, form.rank));
+  return form;
+}
+
+absl::StatusOr<Form> ReadForm(const Node& node, LowerContext& c) {
+  ANEMONE_ASSIGN_OR_RETURN(Form form, ReadAxis(node, c));
   ANEMONE_ASSIGN_OR_RETURN(form.indices, ConstantIntegers(c, node, 1, {}));
   if (form.indices.empty()) return c.Refuse(rule::kEmptyTensor);
   for (int64_t& index : form.indices) {
@@ -211,8 +241,36 @@ absl::Status Finish(LowerContext& c, const Node& node, const Form& form, Operand
   return c.Out(node.outputs[0], picked);
 }
 
+// Indices computed at run time. They are known to be inside the axis, so that none of them is an
+// error; negative ones count from its end.
+absl::Status LowerComputed(const Node& node, LowerContext& c) {
+  ANEMONE_ASSIGN_OR_RETURN(Form form, ReadAxis(node, c));
+  Operand index = c.In(node.inputs[1]);
+  ANEMONE_RETURN_IF_ERROR(c.status());
+  if (c.route() == Route::kMil) return c.NotLowered("gather at run time on route mil");
+  const int64_t extent = form.from[form.axis];
+  const std::optional<Interval> range = c.view().RangeOf(node.inputs[1]).interval;
+  if (!range || range->low < -extent || range->high >= extent ||
+      extent > fp16::kLargestExactInteger) {
+    return c.NotLowered(absl::StrCat("gather with indices that are not known to be in 0..",
+                                     extent - 1, ", or that fp16 cannot hold"));
+  }
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, c.ShapeOf(node.inputs[1]));
+  index = ToOnnxOrder(c, index, static_cast<int>(shape.size()));
+  index = ReshapeToDims(c, index, MakeDims(1, 1, c.DimsOf(index).elements(), 1));
+  if (range->low < 0) {
+    Operand ends = Combined(c, ElementWiseType::kLessThan, index, ScalarConstant(c, 0));
+    ends = ScaleAndShift(c, ends, static_cast<double>(extent), 0);
+    index = Combined(c, ElementWiseType::kAdd, index, ends);
+  }
+  Operand x = c.In(node.inputs[0]);
+  x = Gathered(c, form.from, form.axis, x, ComputedPoints(c, index, {}));
+  return Finish(c, node, form, x);
+}
+
 absl::Status Lower(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
+  if (c.view().Constant(node.inputs[1]) == nullptr) return LowerComputed(node, c);
   ANEMONE_ASSIGN_OR_RETURN(Form form, ReadForm(node, c));
   Operand x = c.In(node.inputs[0]);
   Run run = FirstRun(form.indices);
@@ -272,6 +330,21 @@ PointList FixedPoints(NetworkBuilder& c, absl::Span<const int64_t> rows,
     to[2 * count + i] = static_cast<uint16_t>(columns[i]);
   }
   return {c.AddConstant(std::move(points), MakeDims(1, kCoordinates, count, 1)), count};
+}
+
+PointList ComputedPoints(NetworkBuilder& c, const Operand& coordinates,
+                         absl::Span<const float> rows) {
+  const Dims dims = c.DimsOf(coordinates);
+  const int64_t zeros = kCoordinates - dims.c() - (rows.empty() ? 0 : 1);
+  std::vector<Operand> parts;
+  if (zeros > 0) {
+    parts.push_back(Filled(c, 0, MakeDims(1, zeros, dims.h(), 1)));
+  }
+  if (!rows.empty()) {
+    parts.push_back(c.AddConstant(Tensor::Floats({dims.h()}, rows), MakeDims(1, 1, dims.h(), 1)));
+  }
+  parts.push_back(coordinates);
+  return {Concatenated(c, std::move(parts), Axis::kC), dims.h()};
 }
 
 Operand AtPoints(NetworkBuilder& c, const Operand& x, const PointList& points) {

@@ -26,6 +26,11 @@ struct PointList {
 PointList FixedPoints(NetworkBuilder& c, absl::Span<const int64_t> rows,
                       absl::Span<const int64_t> columns, absl::Span<const int64_t> depths = {});
 
+// Points from computed coordinates, 1 x k x count x 1. Missing leading coordinates are 0, except
+// that `rows`, if it is not empty, is the coordinate before a single computed one.
+PointList ComputedPoints(NetworkBuilder& c, const Operand& coordinates,
+                         absl::Span<const float> rows);
+
 // A Gather unit: for each channel of `x`, 1 x C x D x H x W, its elements at the points.
 Operand AtPoints(NetworkBuilder& c, const Operand& x, const PointList& points);
 

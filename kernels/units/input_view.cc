@@ -19,6 +19,7 @@
 #include "kernels/mil/mil_operands.h"
 #include "kernels/node_inputs.h"
 #include "kernels/units/concat.h"
+#include "kernels/units/dynamic_slice.h"
 #include "kernels/units/reshape.h"
 #include "math/exact/exact_elementwise.h"
 #include "math/move/copy.h"
@@ -152,6 +153,9 @@ absl::Status LowerSlice(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
   Attributes attributes(node);
   ANEMONE_RETURN_IF_ERROR(attributes.NoneLeft(c));
+  if (HasInput(node, 1) && c.view().Constant(node.inputs[1]) == nullptr) {
+    return LowerDynamicSlice(node, c);
+  }
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, c.ShapeOf(node.inputs[0]));
   int64_t rank = static_cast<int64_t>(shape.size());
   ANEMONE_ASSIGN_OR_RETURN(auto starts, ConstantIntegers(c, node, 1, {}));

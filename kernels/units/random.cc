@@ -1,6 +1,7 @@
 // Random: uniform random numbers from the random-number block. Needs A15. Facts: validators.json
 // Random; op_matrix.json random_uniform, random_bernoulli. The netplist keys are not published;
-// MIL's names are used here.
+// MIL's names are used here. Neither are the sequence of numbers and what the seed does to it from
+// run to run, so the unit has no arithmetic, and ONNX's random operators are not lowered to it.
 #include <cstdint>
 #include <utility>
 #include <vector>

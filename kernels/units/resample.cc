@@ -1,12 +1,21 @@
 // Resample: samples an image at computed positions on the texture engine. Needs A14. Facts:
-// validators.json Resample; compiler_texts.json for keys and texts.
+// validators.json Resample; compiler_texts.json for keys and texts; numerics.json ew-texture.
+//
+// What the unit computes is not published beyond the names of its keys, so a verdict on a unit with
+// such keys has the status `unknown`. The software engine runs absolute coordinates that are
+// element numbers: channel 0 holds the columns if the order is XY, and a tap outside of the image
+// is read by the padding mode. Nearest rounds half to even, as ONNX's GridSample does.
+#include "kernels/units/resample.h"
+
 #include <algorithm>
 #include <iterator>
 #include <string>
+#include <utility>
 
 #include "base/status_macros.h"
 #include "kernels/mil.h"
 #include "kernels/mil/mil_sampling.h"
+#include "kernels/resize/sampler.h"
 #include "kernels/units/transpose.h"
 #include "rule_table.h"  // generated
 
@@ -65,6 +74,7 @@ Verdict Validate(const ResampleParams& p, Bottoms in, const Target& target, Rout
     if (MixesRelative(p, axis)) return judge.Reject(rule::kResampleRelative);
     if (NearestOnBackground(p, axis)) return judge.Reject(rule::kResampleNearestBackground);
   }
+  if (!p.coordinates.empty() && !p.padding.empty()) judge.Doubt(rule::kResampleModes);
   return judge.Accept();
 }
 
@@ -93,12 +103,69 @@ constexpr Field<P> kFields[] = {
     Key<&P::order>("CoordinateMode"),
 };
 
+// The value that is listed for the axis; null if there is none.
+template <class T>
+const T* ValueOf(const AxisValues<T>& values, Axis axis) {
+  for (const AxisValue<T>& entry : values) {
+    if (entry.axis == axis) return &entry.value;
+  }
+  return nullptr;
+}
+
+// The meaning of a key that is absent is not published, so all of them must be there.
+absl::StatusOr<Prepared> Prepare(const P& p, Bottoms in, absl::Span<const Tensor>) {
+  for (Axis axis : kSampled) {
+    const SamplePadding* padding = ValueOf(p.padding, axis);
+    if (in[0].dims.d() != 1 || in[1].dims.c() != std::ssize(kSampled) || IsNormalized(p, axis) ||
+        ValueOf(p.coordinates, axis) == nullptr || ValueOf(p.methods, axis) == nullptr ||
+        padding == nullptr || !CanSample(*padding) ||
+        !Says(p.types, axis, CoordinateType::kAbsolute)) {
+      return absl::UnimplementedError(
+          "Resample can be run only with two absolute coordinates that are not normalized, with a "
+          "known padding mode and sampling method for both axes, and with images of depth 1; it "
+          "can be checked");
+    }
+  }
+  return Prepared();
+}
+
+Sampler SamplerOf(const P& p) {
+  Sampler s{.background = math::ToHalf(p.background)};
+  for (size_t i = 0; i < std::size(kSampled); ++i) {
+    s.methods[i] = *ValueOf(p.methods, kSampled[i]);
+    s.padding[i] = *ValueOf(p.padding, kSampled[i]);
+  }
+  return s;
+}
+
+// Calls sample(place) with the function that gives the position of a point.
+template <class Sample>
+void WithPlaces(const P& p, const ConstView& places, const Sample& sample) {
+  const int64_t points = places.dims.h() * places.dims.w();
+  const int64_t x = p.order == CoordinateOrder::kYX ? points : 0, y = points - x;
+  sample([&](int64_t image, int64_t point) -> Place {
+    const math::Half* set = places.data + (places.dims.n() == 1 ? 0 : image) * 2 * points + point;
+    return {math::ToFloat(set[x]), math::ToFloat(set[y])};
+  });
+}
+
+void Compute(const P& p, const void*, absl::Span<const ConstView> in, View out) {
+  WithPlaces(p, in[1], [&](PlaceOf place) { Sample(SamplerOf(p), in[0], place, out); });
+}
+
+void Exact(const P& p, const ExactUnit& unit, absl::Span<const ConstView> in, View out) {
+  WithPlaces(p, in[1],
+             [&](PlaceOf place) { SampleExactly(SamplerOf(p), unit.numerics, in[0], place, out); });
+}
+
 const UnitKindOf<P>& Kind() {
   static const UnitKindOf<P> kind({
       .type = "Resample",
       .bottoms = {2, 2},
       .judge = {.shape = Shape, .validate = Validate},
       .spell = {.fields = kFields, .complete = Complete},
+      .run = {.prepare = Prepare, .compute = Compute},
+      .exact = {.compute = Exact},
   });
   return kind;
 }
@@ -124,6 +191,18 @@ absl::Status Build(MilContext& c) {
 constexpr MilOperation kOperations[] = {{"resample", Build}};
 
 }  // namespace
+
+Operand Resampled(NetworkBuilder& c, const Operand& x, const Operand& places, SamplingMethod method,
+                  SamplePadding padding) {
+  P p;
+  for (Axis axis : kSampled) {
+    p.coordinates.push_back({axis, {.mode = CoordinateMode::kNonNormalized, .range = {}}});
+    p.methods.push_back({axis, method});
+    p.padding.push_back({axis, padding});
+    p.types.push_back({axis, CoordinateType::kAbsolute});
+  }
+  return c.Add(Kind(), std::move(p), {x, places});
+}
 
 KernelRows ResampleRows() { return {{&Kind()}, {}, kOperations}; }
 

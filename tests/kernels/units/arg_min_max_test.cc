@@ -111,9 +111,14 @@ const std::vector<Case> kCases = {
      .route = "mil",
      .refused_by = "operation-family"},
     {.name = "read_by_the_cpu_and_the_caller",
+     .model = "(float[4,64] x) => (int64[4] y, int64[4] m, float[4] r) <int64 n = {3}> "
+              "{ y = ArgMax<axis = 1, keepdims = 0>(x) m = Mod(y, n) f = Cast<to = 1>(m) "
+              "r = Relu(f) }",
+     .refused_by = "integer-form"},
+    {.name = "read_by_a_gather_and_the_caller",
      .model = "(float[4,64] x, float[64,3] table) => (int64[4] y, float[4,3] rows, float[4,3] r) "
               "{ y = ArgMax<axis = 1, keepdims = 0>(x) rows = Gather(table, y) r = Relu(rows) }",
-     .refused_by = "port-format"},
+     .units = {"ArgMinMax", "Concat", "Gather", "Neuron", "Transpose", "Transpose"}},
     {.name = "cast_to_int32",
      .model = "(float[1,19,6,7] x) => (int32[1,1,6,7] y) "
               "{ i = ArgMax<axis = 1>(x) y = Cast<to = 6>(i) }",

@@ -1,4 +1,5 @@
-// Gather: evenly spaced indices as views, others as a Gather unit, runtime indices refused.
+// Gather: evenly spaced indices as views, others as a Gather unit, also
+// if they are computed at run time and known to be inside the axis.
 #include "tests/kernels/harness.h"
 
 namespace anemone {
@@ -73,6 +74,29 @@ const std::vector<Case> kCases = {
     {.name = "indices_at_run_time",
      .model = "(float[5,4] x, int64[3] i) => (float[3,4] y) { y = Gather(x, i) }",
      .refused_by = "port-format"},
+    {.name = "place_of_the_largest",  // 0..8
+     .model = "(float[2,9,4] x, float[3,9] s) => (float[2,3,4] y) "
+              "{ i = ArgMax<axis = 1, keepdims = 0>(s) y = Gather<axis = 1>(x, i) }",
+     .target = "h14",
+     .units = {"Concat", "Gather", "ArgMinMax", "Transpose", "Transpose", "Transpose"},
+     .tolerance = 1e-3},
+    {.name = "places_within_the_envelope_of_the_m1",
+     .model = "(float[9,4] x, uint8[2,2] s) => (float[2,2,4] y) <int64 l = {2}, int64 h = {8}> "
+              "{ a = Cast<to = 7>(s) i = Clip(a, l, h) y = Gather(x, i) }",
+     .units = {"Concat", "GOC", "Gather", "Neuron", "Transpose", "Transpose"},
+     .tolerance = 1e-3},
+    {.name = "places_from_the_end",  // -1..3 of 5
+     .model = "(float[6,5] x, float[4,5] s) => (float[6,4] y) <int64 n = {1}> "
+              "{ i = ArgMax<axis = 1, keepdims = 0>(s) j = Sub(i, n) y = Gather<axis = 1>(x, j) }",
+     .target = "h16",
+     .units = {"Concat", "ElementWise", "ElementWise", "ElementWise", "GOC", "Gather", "ArgMinMax",
+               "Transpose"},
+     .tolerance = 1e-3},
+    {.name = "places_that_may_be_outside",
+     .model = "(float[4,4] x, float[4,5] s) => (float[4,4] y) "
+              "{ i = ArgMax<axis = 1, keepdims = 0>(s) y = Gather(x, i) }",
+     .target = "h14",
+     .refused_by = "form-not-lowered"},
     {.name = "integers",
      .model = "(int64[5,4] x) => (int64[4] y) <int64 i = {1}> { y = Gather(x, i) }",
      .refused_by = "integer-range"},
