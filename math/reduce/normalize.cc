@@ -1,5 +1,6 @@
 #include "math/reduce/normalize.h"
 
+#include <algorithm>
 #include <cassert>
 #include <cmath>
 
@@ -59,6 +60,80 @@ void ScaleRow(const float* row, int64_t count, float scale, const float* gamma, 
   }
 }
 
+// The columns that are normalized together. Their rows are kept with this step.
+constexpr int64_t kColumns = 32;
+
+// For each of kColumns columns, the sum over `count` rows of map(element), in the order of
+// SumFixed().
+template <class Map>
+void SumColumns(const float* rows, int64_t count, const Map& map, float* sums) {
+  const DF df;
+  HWY_ALIGN float partial[kPartialSums][kColumns];
+  for (int64_t p = 0; p < kPartialSums; ++p) {
+    for (int64_t i = 0; i < kColumns; i += kLanes) {
+      VF sum = hn::Zero(df);
+      for (int64_t k = p; k < count; k += kPartialSums) {
+        sum = hn::Add(sum, map(hn::LoadU(df, rows + k * kColumns + i)));
+      }
+      hn::StoreU(sum, df, partial[p] + i);
+    }
+  }
+  for (int64_t half = kPartialSums / 2; half > 0; half /= 2) {
+    for (int64_t p = 0; p < half; ++p) {
+      for (int64_t i = 0; i < kColumns; i += kLanes) {
+        const VF upper = hn::LoadU(df, partial[p + half] + i);
+        hn::StoreU(hn::Add(hn::LoadU(df, partial[p] + i), upper), df, partial[p] + i);
+      }
+    }
+  }
+  std::copy_n(partial[0], kColumns, sums);
+}
+
+// CenterRow() for `columns` columns of a matrix whose rows are `step` apart. `rows` gets count *
+// kColumns floats, `sums` kColumns sums of squares.
+void CenterColumns(const Half* x, int64_t step, int64_t count, int64_t columns, bool subtract_mean,
+                   float* rows, float* sums) {
+  const DF df;
+  for (int64_t k = 0; k < count; ++k) {
+    float* row = rows + k * kColumns;
+    WidenRun(x + k * step, row, columns);
+    std::fill(row + columns, row + kColumns, 0.0f);
+  }
+  if (subtract_mean) {
+    SumColumns(
+        rows, count, [](VF v) HWY_ATTR { return v; }, sums);
+    for (int64_t i = 0; i < kColumns; ++i) sums[i] /= static_cast<float>(count);
+    for (int64_t k = 0; k < count; ++k) {
+      for (int64_t i = 0; i < kColumns; i += kLanes) {
+        float* at = rows + k * kColumns + i;
+        hn::StoreU(hn::Sub(hn::LoadU(df, at), hn::LoadU(df, sums + i)), df, at);
+      }
+    }
+  }
+  SumColumns(
+      rows, count, [](VF v) HWY_ATTR { return hn::Mul(v, v); }, sums);
+}
+
+// ScaleRow() for the columns of CenterColumns(): element k of gamma and beta is for row k.
+void ScaleColumns(const float* rows, int64_t count, int64_t columns, const float* scales,
+                  const float* gamma, int64_t gamma_step, const float* beta, int64_t beta_step,
+                  Half* y, int64_t step) {
+  const DF df;
+  for (int64_t k = 0; k < count; ++k) {
+    const VF g = hn::Set(df, gamma[k * gamma_step]), b = hn::Set(df, beta[k * beta_step]);
+    for (int64_t i = 0; i < columns; i += kLanes) {
+      const VF x = hn::Mul(hn::LoadU(df, rows + k * kColumns + i), hn::LoadU(df, scales + i));
+      const VF value = hn::Add(RoundHalf(hn::Mul(RoundHalf(x), g)), b);
+      Half* to = y + k * step + i;
+      if (i + kLanes <= columns) {
+        StoreHalf(value, to);
+      } else {
+        StoreHalfN(value, to, columns - i);
+      }
+    }
+  }
+}
+
 // NOLINTNEXTLINE(google-readability-namespace-comments)
 }  // namespace anemone::math::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -66,10 +141,16 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace anemone::math {
 
+HWY_EXPORT(CenterColumns);
 HWY_EXPORT(CenterRow);
+HWY_EXPORT(ScaleColumns);
 HWY_EXPORT(ScaleRow);
 
 namespace {
+
+// From this number of neighbors on, columns are normalized where they are, unless their rows would
+// take more than a megabyte.
+constexpr int64_t kFewColumns = 8, kMostRows = 8192;
 
 // Returns the factor for a row from its sum of squares.
 using ScaleRule = absl::FunctionRef<float(float sum_squares)>;
@@ -116,6 +197,42 @@ void NormalizeRows(const Extents& extents, AxisSet axes, bool subtract_mean, Sca
   });
 }
 
+// The step of a term along the axes, which are normalized: 0 if it is one number, 1 if it has a
+// value for each element; -1 if it varies along other axes.
+int64_t StepOf(const NormalizeTerm& term, AxisSet axes, int64_t count) {
+  if (term.values.size() == 1) return 0;
+  for (int i = 0; i < kRank; ++i) {
+    if (!axes.Has(i) && term.extents[i] != 1) return -1;
+  }
+  return static_cast<int64_t>(term.values.size()) == count ? 1 : -1;
+}
+
+// Normalizes columns, `run.inner` of them next to each other, as NormalizeRows() does rows: with
+// the same bits. The terms must have steps.
+void NormalizeColumns(const AxisRun& run, AxisSet axes, bool subtract_mean, ScaleRule rule,
+                      const NormalizeTerm& gamma, const NormalizeTerm& beta,
+                      absl::Span<const Half> x, absl::Span<Half> y) {
+  constexpr int64_t kTogether = HWY_NAMESPACE::kColumns;
+  const int64_t gamma_step = StepOf(gamma, axes, run.count);
+  const int64_t beta_step = StepOf(beta, axes, run.count);
+  const int64_t blocks = (run.inner + kTogether - 1) / kTogether;
+  ParallelForItems(run.outer * blocks, run.count * kTogether * 4, [&](int64_t begin, int64_t end) {
+    float* rows = ThreadScratch<float>(ScratchUse::kRow, run.count * kTogether);
+    for (int64_t block = begin; block < end; ++block) {
+      const int64_t first = block % blocks * kTogether;
+      const int64_t columns = std::min(kTogether, run.inner - first);
+      const int64_t at = block / blocks * run.count * run.inner + first;
+      float sums[kTogether];
+      HWY_DYNAMIC_DISPATCH(CenterColumns)
+      (x.data() + at, run.inner, run.count, columns, subtract_mean, rows, sums);
+      for (float& sum : sums) sum = rule(sum);
+      HWY_DYNAMIC_DISPATCH(ScaleColumns)
+      (rows, run.count, columns, sums, gamma.values.data(), gamma_step, beta.values.data(),
+       beta_step, y.data() + at, run.inner);
+    }
+  });
+}
+
 void MoveValues(const NormalizeTerm& term, const std::array<int, kRank>& permutation,
                 absl::Span<float> moved) {
   const Extents extents = Permuted(term.extents, permutation);
@@ -138,7 +255,11 @@ void NormalizeAny(const Extents& extents, AxisSet axes, bool subtract_mean, Scal
   if (FindAxisRun(extents, axes, &run) && run.inner == 1) {
     return NormalizeRows(extents, axes, subtract_mean, rule, gamma, beta, x, y);
   }
-  // Transposes to make rows contiguous, and back. This is faster than reading columns three times.
+  const bool has_columns = FindAxisRun(extents, axes, &run) && run.inner >= kFewColumns &&
+                           run.count <= kMostRows && StepOf(gamma, axes, run.count) >= 0 &&
+                           StepOf(beta, axes, run.count) >= 0;
+  if (has_columns) return NormalizeColumns(run, axes, subtract_mean, rule, gamma, beta, x, y);
+  // Transposes to make rows contiguous, and back.
   const std::array<int, kRank> permutation = AxesLast(axes);
   const Extents moved_extents = Permuted(extents, permutation);
   AxisSet moved_axes;

@@ -2,10 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <map>
 #include <vector>
 
+#include "math/move/transpose.h"
 #include "tests/math/math_testing.h"
 
 namespace anemone::math {
@@ -97,6 +99,28 @@ TEST(Normalize, ChannelsFirst) {
   Check({2, 1, 12, 5, 9}, AxisSet({kAxisC}), {}, {gamma, channel}, {beta, channel});
   const std::vector<float> plane = Floats(45, 4);
   Check({2, 1, 12, 5, 9}, AxisSet({kAxisC}), {}, {gamma, channel}, {plane, {1, 1, 1, 5, 9}});
+}
+
+// Columns next to each other are normalized where they are, with the bits of rows.
+TEST(Normalize, ColumnsHaveTheBitsOfRows) {
+  for (int64_t count : {1, 31, 33, 100}) {
+    const std::vector<float> gamma = Floats(count, 2), beta = Floats(count, 3);
+    for (int64_t inner : {7, 8, 31, 32, 45, 70}) {
+      const std::vector<Half> columns = Numbers(2 * count * inner);
+      std::vector<Half> rows(columns.size()), want(columns.size());
+      const std::array<int, kRank> swap = {0, 1, 4, 3, 2};
+      Transpose({2, 1, count, 1, inner}, swap, columns, absl::MakeSpan(rows));
+      ForEachSimdTarget([&] {
+        std::vector<Half> normal(rows.size()), y = columns;
+        Normalize({2, 1, inner, 1, count}, AxisSet({kAxisW}), {}, {gamma, {1, 1, 1, 1, count}},
+                  {beta, {1, 1, 1, 1, count}}, rows, absl::MakeSpan(normal));
+        Transpose({2, 1, inner, 1, count}, swap, normal, absl::MakeSpan(want));
+        Normalize({2, 1, count, 1, inner}, AxisSet({kAxisC}), {}, {gamma, {1, 1, count, 1, 1}},
+                  {beta, {1, 1, count, 1, 1}}, y, absl::MakeSpan(y));
+        ExpectSame(y, want);
+      });
+    }
+  }
 }
 
 // A variance computed in one pass would be lost in rounding here.
