@@ -88,8 +88,9 @@ class Reader {
     }
     package_.checksum = checksum;
     header_ = format::GetSizePrefixedHeader(header.data());
-    body_ = bytes_;
-    body_.remove_prefix(std::min<size_t>(format::Aligned(size + sizeof(checksum)), body_.size()));
+    const size_t end = size + sizeof(checksum), body = format::Aligned(end);
+    ANEMONE_RETURN_IF_ERROR(CheckPadding(bytes_, end, body));
+    body_ = bytes_.substr(body);
     return CheckHeader();
   }
 
@@ -123,6 +124,7 @@ class Reader {
           section->size() > body_.size() - section->offset()) {
         return Damaged(absl::StrCat("section '", name, "' is cut off"));
       }
+      ANEMONE_RETURN_IF_ERROR(CheckPadding(body_, end, section->offset()));
       end = section->offset() + section->size();
       const absl::string_view bytes = body_.substr(section->offset(), section->size());
       if (section->checksum() != format::Checksum({bytes})) {
@@ -131,12 +133,22 @@ class Reader {
       ANEMONE_RETURN_IF_ERROR(TakeSection(name, bytes));
     }
     if (!segments_ || !weights_) return Damaged("a section is missing");
+    ANEMONE_RETURN_IF_ERROR(CheckPadding(body_, end, format::Aligned(end)));
     // No checksum covers bytes after the last section, and the writer writes none.
     if (body_.size() > format::Aligned(end)) {
       return Damaged(absl::StrCat("has ", body_.size() - format::Aligned(end),
                                   " bytes after its last section"));
     }
     return absl::OkStatus();
+  }
+
+  // No checksum covers the bytes between sections, which are zeros.
+  static absl::Status CheckPadding(absl::string_view of, size_t from, size_t to) {
+    if (of.size() < to) return Damaged("is cut off after a section");
+    if (of.substr(from, to - from).find_first_not_of('\0') == absl::string_view::npos) {
+      return absl::OkStatus();
+    }
+    return Damaged("has bytes between its sections");
   }
 
   absl::Status TakeSection(absl::string_view name, absl::string_view bytes) {

@@ -227,6 +227,17 @@ TEST(Package, WithBytesAppendedIsRefused) {
   }
 }
 
+// Also in the padding, which no checksum covers.
+TEST(Package, WithAnyByteChangedOrMissingIsRefused) {
+  const std::string bytes = *WritePackage(PackageOf({ConvBy(KernelForms()[0].second)}));
+  for (size_t at = 0; at < bytes.size(); ++at) {
+    std::string changed = bytes;
+    changed[at] = static_cast<char>(changed[at] ^ 0x10);
+    EXPECT_FALSE(ReadPackage(changed, nullptr).ok()) << at;
+    EXPECT_FALSE(ReadPackage(absl::string_view(bytes).substr(0, at), nullptr).ok()) << at;
+  }
+}
+
 TEST(Package, RefusesToWriteWhatCannotBeRead) {
   Package package = PackageOf({ConvBy(KernelForms()[0].second)});
   package.segments[0].outputs[0].dims = {1, 2, 3};
@@ -289,6 +300,16 @@ const Bad kBad[] = {
      [] { return SmallBytes().substr(0, SmallBytes().size() - 65); },
      kDamaged,
      {"section 'weights' is cut off"}},
+    {"cut in the padding at the end",
+     [] {
+       Package package = SmallPackage();
+       package.extensions = {{"three bytes", Tensor::Zeros(DataType::kUInt8, {3})}};
+       std::string bytes = *WritePackage(package);
+       bytes.pop_back();
+       return bytes;
+     },
+     kDamaged,
+     {"is cut off after a section"}},
     {"a bit of the header",
      [] {
        std::string bytes = SmallBytes();
