@@ -4,7 +4,8 @@ Usage: generate_tables.py TABLES_DIR OUTPUT_DIR
        generate_tables.py --outputs
 
 The second form prints the names of the files that the first one writes, for CMake. TABLES, at the end
-of this file, lists them by function; target_tables.py has that of the targets: target_fields.h (enums of HAL limits and capability bytes), target_table.cc (the targets),
+of this file, lists them by function; the targets have target_tables.py: target_fields.h (enums of HAL
+limits and capability bytes), target_table.cc (the targets),
 rule_table.h and rule_table.cc (the refusals), warning_table.h and .cc (the design rules),
 netplist_table.cc (the forms of unit types), hidden_layer_table.cc (the catalogue),
 device_limit_table.h and .cc (run-time limits of the device), hazard_table.h and .cc (where values
