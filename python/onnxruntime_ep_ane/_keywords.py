@@ -45,7 +45,8 @@ class CheckKeywords(TypedDict, total=False):
     # Let an operator become other units than its own. Default: true.
     rewrites: bool
     # What to keep off the engine: maximal, cpu, refuse:UNIT[,UNIT...] or insist:RULE. `maximal`
-    # keeps nothing off the engine, `cpu` everything, `refuse:Pooling` that unit.
+    # keeps nothing off the engine, `cpu` everything, `refuse:Pooling` that unit,
+    # `refuse:node:NODE` one node, by its name, its id, or the name of one of its outputs.
     # `insist:fp16-range` puts nodes on the engine whose values or constants are known to leave the
     # range of fp16. Default: maximal.
     policy: str
@@ -75,7 +76,8 @@ class SessionKeywords(TypedDict, total=False):
     # Let an operator become other units than its own. Default: true.
     rewrites: bool
     # What to keep off the engine: maximal, cpu, refuse:UNIT[,UNIT...] or insist:RULE. `maximal`
-    # keeps nothing off the engine, `cpu` everything, `refuse:Pooling` that unit.
+    # keeps nothing off the engine, `cpu` everything, `refuse:Pooling` that unit,
+    # `refuse:node:NODE` one node, by its name, its id, or the name of one of its outputs.
     # `insist:fp16-range` puts nodes on the engine whose values or constants are known to leave the
     # range of fp16. Default: maximal.
     policy: str
