@@ -27,9 +27,9 @@ Bounds SidesBeyond(const Bounds& b) {
   return {side(std::min(b.low, 0.0)), side(std::max(b.high, 0.0))};
 }
 
+// `op` picks the smallest elements, else the largest.
 bool PicksSmallest(const Operator& op, const Node& node) {
-  return op.large == LargeNumbers::kPickSmallest ||
-         (op.large == LargeNumbers::kPickLargest && IntOr(node, "largest", 1) == 0);  // TopK
+  return op.large == LargeNumbers::kPickSmallest || IntOr(node, "largest", 1) == 0;  // TopK
 }
 
 // What a node of this operator does with numbers beyond fp16's range.
@@ -88,13 +88,12 @@ void BeyondFacts::AddNumbers(const Node& node) {
     if (floats_.IsKnown(id)) continue;
     Bounds made =
         FloatResultOf(graph_, node, HasInput(node, 0) && shares_[node.inputs[0]], numbers);
-    if (!IsFinite(made) && op.large == LargeNumbers::kPass) made = numbers(0);  // LogSoftmax
+    const bool picks = op.large == LargeNumbers::kPickLargest ||  // ReduceLogSumExp
+                       op.large == LargeNumbers::kPickSmallest;
+    const bool passes = picks || op.large == LargeNumbers::kPass;  // LogSoftmax
+    if (!IsFinite(made) && passes) made = numbers(0);
     made = SidesBeyond(Hull(SidesBeyond(made), FromFactors(node)));
-    if (PicksSmallest(op, node)) {
-      made.high = 0;
-    } else if (op.large == LargeNumbers::kPickLargest) {
-      made.low = 0;
-    }
+    if (picks) (PicksSmallest(op, node) ? made.high : made.low) = 0;
     beyond_[id] = made;
   }
 }

@@ -99,6 +99,7 @@ constexpr Operator kRows[] = {
      .lift = {1, 17, LiftReduce}},
     {.op_type = "ReduceLogSum", .lift = {1, 17, LiftReduce}},
     {.op_type = "ReduceLogSumExp",
+     .large = kPickLargest,
      .reduction = Reduction{false, nullptr},
      .lift = {1, 17, LiftReduce}},
     {.op_type = "ReduceMax",
