@@ -184,18 +184,19 @@ std::shared_ptr<const UnaryTable> TableFor(const UnaryKey& key) {
     return result;
   };
   using Key = std::tuple<Unary, uint32_t, uint32_t>;
-  static std::mutex* const mutex = new std::mutex;  // never destroyed: may be used during exit
-  static auto* const tables = new std::map<Key, std::weak_ptr<const UnaryTable>>;
+  constexpr size_t kMostTables = 64;     // of 128 KiB each, besides those in use
+  static auto& mutex = *new std::mutex;  // never destroyed: may be used during exit
+  static auto& tables = *new std::map<Key, std::shared_ptr<const UnaryTable>>;
 
   const Key name{key.function, bits(key.alpha), bits(key.beta)};
-  const std::lock_guard<std::mutex> lock(*mutex);
-  if (auto held = (*tables)[name].lock()) return held;
-  // Drops unused tables: keys contain parameters from models, so the map could grow without limit.
-  for (auto it = tables->begin(); it != tables->end();) {
-    it = it->second.expired() ? tables->erase(it) : std::next(it);
+  const std::lock_guard<std::mutex> lock(mutex);
+  if (const auto held = tables.find(name); held != tables.end()) return held->second;
+  // Keys contain parameters from models, so the map could grow without limit.
+  if (tables.size() >= kMostTables) {
+    std::erase_if(tables, [](const auto& entry) { return entry.second.use_count() == 1; });
   }
   auto table = std::make_shared<const UnaryTable>([&](double x) { return Evaluate(key, x); });
-  (*tables)[name] = table;
+  tables.emplace(name, table);
   return table;
 }
 
