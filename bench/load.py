@@ -1,15 +1,18 @@
 #!/usr/bin/env python3
 """Compare the time to load a model with ONNX Runtime's.
 
-    bench/load.py [--repeat N] [--threads N] [--limit RATIO] [NAME...]
+    bench/load.py [--repeat N] [--threads N] [--policy POLICY] [--run] [--quantized] [--limit RATIO] [NAME...]
 
 Loads each model of the manifest, each exported model and some recurrent models as a session of Anemone's
 Python package and as one of ONNX Runtime, by turns in one process, and prints the least times and their ratio.
-"cold": planned and compiled without the cache; "warm": with the plan from the cache. The slowest come first.
-With --limit, the exit code is 1 if a cold ratio is above it. Build the target python_package first.
+"cold": planned and compiled without the cache; "warm": with the plan from the cache. "run" (with --run): a run
+of the warm session. The slowest come first. --quantized takes the exported models as ONNX Runtime's quantizer
+writes them, static and dynamic. With --limit, the exit code is 1 if a cold ratio is above it. Build the target
+python_package first.
 """
 
 import argparse
+import logging
 import os
 import pathlib
 import sys
@@ -70,6 +73,47 @@ def models(names, folder):
             yield name, path, keywords
 
 
+def quantized(folder, names):
+    """The exported models of these names, in two forms each: (name, path, {})."""
+    from onnxruntime import quantization
+
+    class Samples(quantization.CalibrationDataReader):
+        def __init__(self, path):
+            self.left = [inputs_of(onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"]))]
+
+        def get_next(self):
+            return self.left.pop() if self.left else None
+
+    for path in sorted((ROOT / "models" / "exported").glob("*.onnx")):
+        for form in ("static", "dynamic"):
+            name = f"{path.stem}-{form}"
+            if names and not any(name.startswith(n) for n in names):
+                continue
+            made = pathlib.Path(folder) / f"{name}.onnx"
+            try:
+                if form == "static":
+                    quantization.quantize_static(path, made, Samples(path), reduce_range=True)
+                else:
+                    quantization.quantize_dynamic(path, made, reduce_range=True)
+            except Exception as error:  # noqa: BLE001: the quantizer does not take every model
+                print(f"{name}: {str(error).splitlines()[0][:150]}", file=sys.stderr)
+                continue
+            yield name, made, {}
+
+
+def inputs_of(session, shapes=None):
+    """Random floats and small integers for ONNX Runtime's session; `shapes` has those of free dimensions."""
+    random = numpy.random.default_rng(0)
+    types = {"float": numpy.float32, "float16": numpy.float16, "double": numpy.float64}
+    inputs = {}
+    for port in session.get_inputs():
+        dims = (shapes or {}).get(port.name) or [d if isinstance(d, int) else 1 for d in port.shape]
+        kind = port.type.removeprefix("tensor(").removesuffix(")")
+        inputs[port.name] = (random.random(dims).astype(types[kind]) if kind in types
+                             else numpy.ones(dims, numpy.dtype(kind)))
+    return inputs
+
+
 def milliseconds(load):
     start = time.perf_counter()
     load()
@@ -82,17 +126,25 @@ def measure(path, keywords, arguments):
     options.intra_op_num_threads = arguments.threads
 
     def ours(cache):
-        return lambda: ane.Session(path, cache=cache, threads=arguments.threads, **keywords)
+        return lambda: ane.Session(path, cache=cache, threads=arguments.threads, policy=arguments.policy, **keywords)
 
     contestants = {
         "cold": ours(False), "warm": ours(True),
         "ort": lambda: onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])}
-    for load in contestants.values():  # the first finds files on the disk, and fills the cache
-        load()
+    # The first finds files on the disk, and fills the cache.
+    sessions = {name: load() for name, load in contestants.items()}
+    if arguments.run:
+        shapes = {port.name: [max(1, size) for size in port.shape] for port in sessions["warm"].inputs}
+        inputs = inputs_of(sessions["ort"], shapes)
+        contestants["run"] = lambda: sessions["warm"].run(inputs)
+        contestants["ort_run"] = lambda: sessions["ort"].run(None, inputs)
+    else:
+        sessions.clear()
     times = {name: [] for name in contestants}
     for _ in range(arguments.repeat):
         for name, load in contestants.items():
-            times[name].append(milliseconds(load))
+            # A run after a load finds its data outside of the caches.
+            times[name].append(min(milliseconds(load) for _ in range(10 if "run" in name else 1)))
     return {name: min(taken) for name, taken in times.items()}  # the least disturbed
 
 
@@ -100,13 +152,18 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--repeat", type=int, default=9)
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--policy", default="maximal")
+    parser.add_argument("--run", action="store_true")
+    parser.add_argument("--quantized", action="store_true")
     parser.add_argument("--limit", type=float)
     parser.add_argument("names", nargs="*")
     arguments = parser.parse_args()
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         os.environ["ANEMONE_PROGRAM_CACHE"] = f"{folder}/programs"
-        for name, path, keywords in models(arguments.names, folder):
+        logging.disable(logging.WARNING)  # hides the quantizer's advice
+        taken = quantized(folder, arguments.names) if arguments.quantized else models(arguments.names, folder)
+        for name, path, keywords in taken:
             try:
                 times = measure(path, keywords, arguments)
             except Exception as error:  # noqa: BLE001: one model must not end the table
@@ -114,10 +171,11 @@ def main():
                 continue
             rows.append((times["cold"] / times["ort"], times["warm"] / times["ort"], name, times))
     print(f"{'model':38} {'ORT ms':>8} {'cold ms':>8} {'warm ms':>8} {'cold/ORT':>9} {'warm/ORT':>9} "
-          f"{'warm/cold':>9}")
+          f"{'warm/cold':>9}" + f"{' run/ORT':>9}" * arguments.run)
     for cold, warm, name, times in sorted(rows, reverse=True):
         print(f"{name:38} {times['ort']:8.1f} {times['cold']:8.1f} {times['warm']:8.1f} {cold:9.2f} "
-              f"{warm:9.2f} {times['warm'] / times['cold']:9.2f}")
+              f"{warm:9.2f} {times['warm'] / times['cold']:9.2f}"
+              + (f"{times['run'] / times['ort_run']:9.2f}" if arguments.run else ""))
     over = sum(1 for row in rows if row[0] > 1.1)
     print(f"{len(rows)} models; cold above 1.1: {over}; warm above 1.1: {sum(1 for row in rows if row[1] > 1.1)}")
     return 1 if arguments.limit and any(row[0] > arguments.limit for row in rows) else 0

@@ -51,6 +51,22 @@ std::vector<bool> OptionalInputs(const OnnxModel& model) {
   return any ? optional : std::vector<bool>();
 }
 
+absl::StatusOr<size_t> PlaceOf(const std::string& name, absl::Span<const std::string> names,
+                               absl::string_view where) {
+  const auto found = std::find(names.begin(), names.end(), name);
+  if (found != names.end()) return found - names.begin();
+  return absl::InvalidArgumentError(absl::StrCat(
+      where, ": ONNX Runtime reads it with other inputs or outputs than ours, such as '", name,
+      "'"));
+}
+
+std::vector<std::string> NamesOf(const std::vector<CpuPort>& ports) {
+  std::vector<std::string> names;
+  names.reserve(ports.size());
+  for (const CpuPort& port : ports) names.push_back(port.name);
+  return names;
+}
+
 }  // namespace
 
 std::string CpuSegment::LabelOf(const Graph& graph, absl::Span<const NodeId> nodes) {
@@ -97,8 +113,45 @@ absl::StatusOr<std::unique_ptr<CpuSegment>> CpuSegment::FromModel(
   return segment;
 }
 
+absl::StatusOr<std::unique_ptr<CpuSegment>> CpuSegment::FromFile(
+    std::shared_ptr<const OrtRuntime> runtime, const ModelFile& file,
+    absl::Span<const std::string> inputs, absl::Span<const std::string> outputs) {
+  ANEMONE_ASSIGN_OR_RETURN(auto session, CpuSession::FromFile(runtime, file, {}));
+  std::unique_ptr<CpuSegment> segment(new CpuSegment(std::move(runtime), file.path, {}));
+  for (const CpuPort& port : session->inputs()) {  // Run() would need the model without it
+    if (port.kind == CpuValue::Kind::kOther) {
+      return absl::InvalidArgumentError(absl::StrCat(file.path, ": has an optional input"));
+    }
+  }
+  for (const CpuPort& port : session->inputs()) {
+    ANEMONE_ASSIGN_OR_RETURN(segment->input_order_.emplace_back(),
+                             PlaceOf(port.name, inputs, file.path));
+  }
+  const std::vector<std::string> made = NamesOf(session->outputs());
+  for (const std::string& name : outputs) {
+    ANEMONE_ASSIGN_OR_RETURN(segment->output_order_.emplace_back(), PlaceOf(name, made, file.path));
+  }
+  segment->session_ = std::move(session);
+  return segment;
+}
+
+absl::StatusOr<std::vector<CpuValue>> CpuSegment::RunFile(
+    absl::Span<const CpuValue> inputs, absl::Span<const CpuOutput> outputs) const {
+  std::vector<CpuValue> given;
+  given.reserve(input_order_.size());
+  for (size_t place : input_order_) given.push_back(inputs[place]);
+  std::vector<CpuOutput> places(session_->outputs().size());
+  for (size_t i = 0; i < outputs.size(); ++i) places[output_order_[i]] = outputs[i];
+  ANEMONE_ASSIGN_OR_RETURN(const std::vector<CpuValue> made, session_->Run(given, places));
+  std::vector<CpuValue> results;
+  results.reserve(outputs.size());
+  for (size_t place : output_order_) results.push_back(made[place]);
+  return results;
+}
+
 absl::StatusOr<std::vector<CpuValue>> CpuSegment::Run(absl::Span<const CpuValue> inputs,
                                                       absl::Span<const CpuOutput> outputs) const {
+  if (!output_order_.empty()) return RunFile(inputs, outputs);
   if (may_miss_.empty()) return session_->Run(inputs, outputs);
   std::vector<bool> missing(inputs.size());
   std::vector<CpuValue> given;

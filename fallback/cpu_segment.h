@@ -48,6 +48,12 @@ class CpuSegment {
                                            absl::Span<const ValueId> outputs);
   static absl::StatusOr<std::unique_ptr<CpuSegment>> FromModel(
       std::shared_ptr<const OrtRuntime> runtime, OnnxModel model, const CpuSegmentOptions& options);
+  // The segment that is the whole model of `file`. `inputs` are the names of all its inputs,
+  // `outputs` those of its outputs that Run() returns. Errors: kInvalidArgument (the model has
+  // other inputs, lacks an output, or has optional inputs), or ONNX Runtime's.
+  static absl::StatusOr<std::unique_ptr<CpuSegment>> FromFile(
+      std::shared_ptr<const OrtRuntime> runtime, const ModelFile& file,
+      absl::Span<const std::string> inputs, absl::Span<const std::string> outputs);
   // What messages call a segment unless its options have a label.
   static std::string LabelOf(const Graph& graph, absl::Span<const NodeId> nodes);
 
@@ -63,12 +69,16 @@ class CpuSegment {
   CpuSegment(std::shared_ptr<const OrtRuntime> runtime, std::string where,
              CpuSessionOptions options)
       : runtime_(std::move(runtime)), where_(std::move(where)), options_(options) {}
+  absl::StatusOr<std::vector<CpuValue>> RunFile(absl::Span<const CpuValue> inputs,
+                                                absl::Span<const CpuOutput> outputs) const;
   absl::StatusOr<const CpuSession*> SessionWithout(const std::vector<bool>& missing) const;
 
   const std::shared_ptr<const OrtRuntime> runtime_;
   const std::string where_;
   const CpuSessionOptions options_;
   std::unique_ptr<CpuSession> session_;
+  // Of a file: by input of the session, the caller's; by output of the caller, the session's.
+  std::vector<size_t> input_order_, output_order_;
   std::vector<bool> may_miss_;  // by input: whether it is an optional; empty if none is
   OnnxModel model_;             // kept if some input is an optional
 

@@ -8,6 +8,7 @@
 #include <set>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "fallback/ort_types.h"
@@ -15,11 +16,23 @@
 namespace anemone {
 namespace {
 
+// True if a domain is not one that ONNX Runtime knows.
+bool HasCustomDomain(const onnx::ModelProto& model) {
+  return std::any_of(model.opset_import().begin(), model.opset_import().end(),
+                     [](const onnx::OperatorSetIdProto& opset) {
+                       const std::string& domain = opset.domain();
+                       return !domain.empty() && !absl::StartsWith(domain, "ai.onnx") &&
+                              !absl::StartsWith(domain, "com.microsoft");
+                     });
+}
+
 absl::StatusOr<OrtPtr<OrtSessionOptions>> Prepare(const OrtRuntime& runtime,
-                                                  const CpuSessionOptions& options) {
+                                                  const CpuSessionOptions& options,
+                                                  bool custom_operators) {
   constexpr absl::string_view kWhere = "session options";
   const OrtApi& api = runtime.api();
-  ANEMONE_ASSIGN_OR_RETURN(OrtPtr<OrtSessionOptions> prepared, runtime.NewSessionOptions());
+  ANEMONE_ASSIGN_OR_RETURN(OrtPtr<OrtSessionOptions> prepared,
+                           runtime.NewSessionOptions(custom_operators));
   OrtSessionOptions* const raw = prepared.get();
   ANEMONE_RETURN_IF_ERROR(
       runtime.ToStatus(api.SetSessionGraphOptimizationLevel(
@@ -210,8 +223,10 @@ absl::StatusOr<std::unique_ptr<CpuSession>> CpuSession::FromModel(
         absl::StrCat(session->where_, ": want a model below 2 GiB without its large constants"));
   }
   const OrtRuntime& ort = *session->runtime_;
+  const bool is_custom = HasCustomDomain(model.proto);
   const auto open = [&](bool readable) -> absl::Status {
-    ANEMONE_ASSIGN_OR_RETURN(const OrtPtr<OrtSessionOptions> prepared, Prepare(ort, options));
+    ANEMONE_ASSIGN_OR_RETURN(const OrtPtr<OrtSessionOptions> prepared,
+                             Prepare(ort, options, is_custom));
     ANEMONE_RETURN_IF_ERROR(weights.AddTo(ort, session->where_, readable, prepared.get()));
     OrtSession* raw = nullptr;
     ANEMONE_RETURN_IF_ERROR(
@@ -230,14 +245,25 @@ absl::StatusOr<std::unique_ptr<CpuSession>> CpuSession::FromModel(
 }
 
 absl::StatusOr<std::unique_ptr<CpuSession>> CpuSession::FromFile(
-    std::shared_ptr<const OrtRuntime> runtime, const std::string& path,
+    std::shared_ptr<const OrtRuntime> runtime, const ModelFile& file,
     const CpuSessionOptions& options) {
-  std::unique_ptr<CpuSession> session(new CpuSession(std::move(runtime), path));
+  std::unique_ptr<CpuSession> session(
+      new CpuSession(std::move(runtime), file.bytes == nullptr ? file.path : "model in memory"));
   const OrtRuntime& ort = *session->runtime_;
-  ANEMONE_ASSIGN_OR_RETURN(const OrtPtr<OrtSessionOptions> prepared, Prepare(ort, options));
+  ANEMONE_ASSIGN_OR_RETURN(const OrtPtr<OrtSessionOptions> prepared,
+                           Prepare(ort, options, file.custom_operators));
+  for (const auto& [name, size] : file.dims) {
+    ANEMONE_RETURN_IF_ERROR(
+        ort.ToStatus(ort.api().AddFreeDimensionOverrideByName(prepared.get(), name.c_str(), size),
+                     session->where_));
+  }
   OrtSession* raw = nullptr;
   ANEMONE_RETURN_IF_ERROR(
-      ort.ToStatus(ort.api().CreateSession(ort.env(), path.c_str(), prepared.get(), &raw), path));
+      ort.ToStatus(file.bytes == nullptr
+                       ? ort.api().CreateSession(ort.env(), file.path.c_str(), prepared.get(), &raw)
+                       : ort.api().CreateSessionFromArray(ort.env(), file.bytes->data(),
+                                                          file.bytes->size(), prepared.get(), &raw),
+                   session->where_));
   session->session_.reset(raw);
   ANEMONE_RETURN_IF_ERROR(session->ReadPorts());
   return session;

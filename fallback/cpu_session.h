@@ -6,6 +6,7 @@
 #define ANEMONE_FALLBACK_CPU_SESSION_H_
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -54,6 +55,14 @@ struct CpuOutput {
   std::vector<int64_t> dims;
 };
 
+// A model that ONNX Runtime reads by itself: the file at `path`, or `bytes` if not null.
+struct ModelFile {
+  std::string path;
+  std::shared_ptr<const std::string> bytes;
+  std::map<std::string, int64_t> dims;  // sizes of symbolic dimensions
+  bool custom_operators = true;         // may have operators of the runtime's user
+};
+
 class CpuSession {
  public:
   // `where` begins every message. The bytes of the model's external constants are kept alive and
@@ -62,7 +71,7 @@ class CpuSession {
       std::shared_ptr<const OrtRuntime> runtime, std::string where, OnnxModel model,
       const CpuSessionOptions& options);
   static absl::StatusOr<std::unique_ptr<CpuSession>> FromFile(
-      std::shared_ptr<const OrtRuntime> runtime, const std::string& path,
+      std::shared_ptr<const OrtRuntime> runtime, const ModelFile& file,
       const CpuSessionOptions& options);
 
   CpuSession(const CpuSession&) = delete;

@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 #include <onnxruntime_c_api.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -113,6 +114,29 @@ struct Environments {
   }
 };
 
+// All runtimes, and the one that stays open.
+struct Runtimes {
+  using Key = std::tuple<pid_t, std::string, int, AddOrtOperators>;
+  std::mutex mutex;
+  std::map<Key, std::weak_ptr<const OrtRuntime>> live;
+  std::shared_ptr<const OrtRuntime> open;
+  pid_t opened_by = 0;
+  std::vector<std::shared_ptr<const OrtRuntime>> inherited;  // from parent processes
+
+  void KeepOpen(pid_t process, std::shared_ptr<const OrtRuntime> runtime) {
+    if (open == runtime) return;
+    Close(process);
+    open = std::move(runtime);
+    opened_by = process;
+  }
+
+  // A parent's runtime is never closed here: that would wait for its threads.
+  void Close(pid_t process) {
+    if (opened_by != process) inherited.push_back(std::move(open));
+    open.reset();
+  }
+};
+
 // The smallest model: its output is its input.
 std::string EmptyModel() {
   onnx::ModelProto model;
@@ -166,17 +190,21 @@ absl::StatusOr<std::shared_ptr<const OrtRuntime>> OrtRuntime::Open(
   const int threads = options.threads > 0 ? options.threads : std::max(1, cores);
   ANEMONE_ASSIGN_OR_RETURN(const Library library, FindLibrary(options.library));
 
-  static std::mutex mutex;
-  using Key = std::tuple<std::string, int, AddOrtOperators>;
-  static auto& live = *new std::map<Key, std::weak_ptr<const OrtRuntime>>;
-  const std::lock_guard<std::mutex> lock(mutex);
-  std::weak_ptr<const OrtRuntime>& entry = live[{library.path, threads, options.operators}];
-  if (auto runtime = entry.lock()) return runtime;
-  std::shared_ptr<OrtRuntime> runtime(
-      new OrtRuntime(*library.api, library.version, library.path, threads, options.operators));
-  ANEMONE_RETURN_IF_ERROR(runtime->CreateEnvironment());
-  entry = runtime;
-  return runtime;
+  static auto& all = *new Runtimes;
+  const std::lock_guard<std::mutex> lock(all.mutex);
+  const pid_t process = ::getpid();
+  std::weak_ptr<const OrtRuntime>& entry =
+      all.live[{process, library.path, threads, options.operators}];
+  std::shared_ptr<const OrtRuntime> opened = entry.lock();
+  if (opened == nullptr) {
+    all.Close(process);
+    std::shared_ptr<OrtRuntime> runtime(
+        new OrtRuntime(*library.api, library.version, library.path, threads, options.operators));
+    ANEMONE_RETURN_IF_ERROR(runtime->CreateEnvironment());
+    entry = opened = std::move(runtime);
+  }
+  if (options.stays_open) all.KeepOpen(process, opened);
+  return opened;
 }
 
 std::string OrtRuntime::NamedLibrary(const std::string& library) {
@@ -231,7 +259,7 @@ absl::Status OrtRuntime::CreateEnvironment() {
 }
 
 absl::Status OrtRuntime::TryGlobalPool() const {
-  ANEMONE_ASSIGN_OR_RETURN(const OrtPtr<OrtSessionOptions> options, NewSessionOptions());
+  ANEMONE_ASSIGN_OR_RETURN(const OrtPtr<OrtSessionOptions> options, NewSessionOptions(false));
   const std::string model = EmptyModel();
   OrtSession* session = nullptr;
   ANEMONE_RETURN_IF_ERROR(ToStatus(
@@ -241,12 +269,13 @@ absl::Status OrtRuntime::TryGlobalPool() const {
   return absl::OkStatus();
 }
 
-absl::StatusOr<OrtPtr<OrtSessionOptions>> OrtRuntime::NewSessionOptions() const {
+absl::StatusOr<OrtPtr<OrtSessionOptions>> OrtRuntime::NewSessionOptions(bool operators) const {
   constexpr absl::string_view kWhere = "session options";
   OrtSessionOptions* raw = nullptr;
   ANEMONE_RETURN_IF_ERROR(ToStatus(api_->CreateSessionOptions(&raw), kWhere));
   OrtPtr<OrtSessionOptions> options(raw, api_->ReleaseSessionOptions);
-  if (operators_ != nullptr) ANEMONE_RETURN_IF_ERROR(ToStatus(operators_(*api_, raw), kWhere));
+  if (operators && operators_ != nullptr)
+    ANEMONE_RETURN_IF_ERROR(ToStatus(operators_(*api_, raw), kWhere));
   if (has_global_pool_) {
     ANEMONE_RETURN_IF_ERROR(ToStatus(api_->DisablePerSessionThreads(raw), kWhere));
     return options;

@@ -14,7 +14,8 @@
 // number (and operators) returns the same runtime. Opening with another number while the first
 // runtime is alive returns a runtime in which each session has a pool of that number: the limit
 // then holds for each session, not for all of them. The same happens if the program created an
-// environment with that library before.
+// environment with that library before, and in a child process (fork) of one that opened a runtime:
+// threads are not inherited.
 #ifndef ANEMONE_FALLBACK_ORT_RUNTIME_H_
 #define ANEMONE_FALLBACK_ORT_RUNTIME_H_
 
@@ -49,6 +50,9 @@ struct OrtRuntimeOptions {
   int threads = 0;      // 0: one for each core; at most 1024
   std::string library;  // a path; if empty, it is searched for
   AddOrtOperators operators = nullptr;
+  // Stay open after the last user has gone, until one with other options is opened. Opening takes
+  // longer than loading a small model.
+  bool stays_open = false;
 };
 
 class OrtRuntime {
@@ -75,8 +79,9 @@ class OrtRuntime {
   const OrtEnv* env() const { return env_.get(); }
   const OrtMemoryInfo* cpu_memory() const { return cpu_memory_.get(); }
 
-  // Session options with this runtime's threads and operators.
-  absl::StatusOr<OrtPtr<OrtSessionOptions>> NewSessionOptions() const;
+  // Session options with this runtime's threads, and its operators if the session needs them. A
+  // session takes about a millisecond to learn them.
+  absl::StatusOr<OrtPtr<OrtSessionOptions>> NewSessionOptions(bool operators) const;
 
   // Takes ownership of `status` (null: success). The message is one line: "WHERE: ONNX Runtime
   // 1.31.1: MESSAGE".

@@ -11,7 +11,8 @@ namespace anemone {
 absl::StatusOr<std::unique_ptr<ReferenceModel>> ReferenceModel::Open(
     std::shared_ptr<const OrtRuntime> runtime, const std::string& path,
     const CpuSessionOptions& options) {
-  ANEMONE_ASSIGN_OR_RETURN(auto session, CpuSession::FromFile(std::move(runtime), path, options));
+  ANEMONE_ASSIGN_OR_RETURN(auto session,
+                           CpuSession::FromFile(std::move(runtime), {.path = path}, options));
   return std::unique_ptr<ReferenceModel>(new ReferenceModel(path, std::move(session)));
 }
 

@@ -95,6 +95,9 @@ class GraphEditor {
   bool HasOneUse(ValueId id) const { return uses_[id] == 1 && !is_output_[id]; }
 
   ValueId NewConstant(absl::string_view hint, Tensor tensor);
+  // Gives the value a new name, because its elements are no longer those of the file's value of
+  // that name (ImportOptions::as_read).
+  void Rename(ValueId id) { value(id).name = names_.Fresh(value(id).name); }
   void SetInput(NodeId id, size_t index, ValueId value);
   void SetInputs(NodeId id, std::vector<ValueId> inputs);
 

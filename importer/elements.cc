@@ -185,6 +185,15 @@ Tensor ScaleRows(const Tensor& tensor, int64_t row, absl::Span<const double> fac
   }
   Tensor out = Tensor::Zeros(tensor.type(), tensor.dims());
   const auto count = static_cast<int64_t>(factors.size());
+  if (tensor.type() == DataType::kFloat && tensor.aligned<float>()) {  // most weights
+    const absl::Span<const float> from = tensor.data<float>();
+    auto* const to = out.mutable_data<float>();
+    for (int64_t begin = 0, r = 0; begin < out.elements(); begin += row, ++r) {
+      const double factor = factors[r % count];
+      for (int64_t i = begin; i < begin + row; ++i) to[i] = static_cast<float>(from[i] * factor);
+    }
+    return out;
+  }
   WriteAll(
       tensor.type(), out.elements(),
       [&](int64_t i) { return ElementAsDouble(tensor, i) * factors[i / row % count]; }, out);

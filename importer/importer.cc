@@ -25,6 +25,7 @@ namespace {
 absl::StatusOr<Model> Finish(absl::StatusOr<Model> model, const ImportOptions& options) {
   ANEMONE_RETURN_IF_ERROR(model.status());
   ANEMONE_RETURN_IF_ERROR(BindDimensions(*model, options));
+  if (options.as_read != nullptr) *options.as_read = std::make_shared<const Graph>(model->graph);
   ANEMONE_RETURN_IF_ERROR(BringToWorkingOpset(*model));
   ANEMONE_RETURN_IF_ERROR(Simplify(*model, options));
   return model;

@@ -44,7 +44,10 @@ struct ImportOptions {
   std::map<std::string, std::vector<int64_t>> shapes;  // input -> whole shape
   Evaluator evaluate;    // folds constants; if empty, only shape arithmetic is folded
   bool simplify = true;  // run the passes; false keeps the nodes of the working opset
-  int stop_after = -1;   // stop after this many rewrites (to bisect a wrong rewrite); -1: no limit
+  // If not null: set to the graph before any rewrite, with functions inlined and dimensions bound.
+  // A value of Model::graph that has the name of one of its values has the same elements.
+  std::shared_ptr<const Graph>* as_read = nullptr;
+  int stop_after = -1;  // stop after this many rewrites (to bisect a wrong rewrite); -1: no limit
   // Whether the error of a model that cannot have these sizes names them and sizes that fit, which
   // takes up to 73 more imports.
   bool find_sizes = true;

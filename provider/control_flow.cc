@@ -116,7 +116,13 @@ absl::StatusOr<std::unique_ptr<ControlFlow>> ControlFlow::Make(
   std::unique_ptr<ControlFlow> made(new ControlFlow(graph, node));
   size_t first_capture = 0;
   for (const PlannedBody& body : segment.bodies) {
-    auto scheduler = Scheduler::Make(*body.graph, body.plan, device, runtime, heeds_limits, watch);
+    const auto make = [&]() -> absl::StatusOr<std::unique_ptr<Scheduler>> {
+      ANEMONE_ASSIGN_OR_RETURN(std::vector<CpuPart> parts,
+                               MakeCpuParts(runtime, *body.graph, body.plan, nullptr));
+      return Scheduler::Make(*body.graph, body.plan, device, runtime, heeds_limits, watch,
+                             std::move(parts));
+    };
+    auto scheduler = make();
     const bool may_wait = node.op_type == "If" && !absl::IsResourceExhausted(scheduler.status()) &&
                           !absl::IsUnavailable(scheduler.status());
     if (!scheduler.ok() && !may_wait) {

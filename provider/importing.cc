@@ -15,7 +15,8 @@ namespace anemone {
 
 absl::StatusOr<std::shared_ptr<const OrtRuntime>> OpenRuntime(int threads,
                                                               const std::string& library) {
-  return OrtRuntime::Open({.threads = threads, .library = library, .operators = AddCustomOps});
+  return OrtRuntime::Open(
+      {.threads = threads, .library = library, .operators = AddCustomOps, .stays_open = true});
 }
 
 absl::StatusOr<std::shared_ptr<const OrtRuntime>> LazyRuntime::Get() {

@@ -78,9 +78,9 @@ absl::Status NewFile::Write(absl::string_view bytes) {
   return WriteAll(temporary_->file(), bytes, path_);
 }
 
-absl::Status NewFile::PutIntoPlace() {
+absl::Status NewFile::PutIntoPlace(bool flush) {
   ANEMONE_RETURN_IF_ERROR(CheckIsRegular(path_));  // it may have been created meanwhile
-  return temporary_->RenameTo(path_) ? absl::OkStatus() : NotWrittenNow(path_);
+  return temporary_->RenameTo(path_, flush) ? absl::OkStatus() : NotWrittenNow(path_);
 }
 
 absl::StatusOr<std::unique_ptr<NewFolder>> NewFolder::Make(const std::string& wanted) {

@@ -30,7 +30,8 @@ class NewFile {
   static absl::StatusOr<std::unique_ptr<NewFile>> Make(const std::string& path);
 
   absl::Status Write(absl::string_view bytes);
-  absl::Status PutIntoPlace();
+  // Without `flush`, a crash of the machine soon after may leave a file with other content.
+  absl::Status PutIntoPlace(bool flush = true);
 
  private:
   NewFile(const std::string& path, std::unique_ptr<Temporary> temporary)

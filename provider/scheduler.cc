@@ -188,7 +188,7 @@ class Scheduler::Runner {
     }
     std::vector<CpuOutput> places(segment.outputs.size());
     ANEMONE_ASSIGN_OR_RETURN(std::vector<CpuValue> results,
-                             s_.cpu_segments_[index]->Run(inputs, places));
+                             s_.cpu_parts_[index].segment->Run(inputs, places));
     for (size_t i = 0; i < results.size(); ++i) {
       ANEMONE_RETURN_IF_ERROR(Publish(segment.outputs[i], {Tensor(), std::move(results[i])}));
     }
@@ -260,9 +260,10 @@ void Scheduler::BindPorts(const Segment& segment) {
 
 absl::StatusOr<std::unique_ptr<Scheduler>> Scheduler::Make(
     const Graph& graph, const Plan& plan, Device& device, std::shared_ptr<const OrtRuntime> runtime,
-    bool heeds_limits, RangeWatch* watch, std::vector<CpuModel> cpu_models) {
+    bool heeds_limits, RangeWatch* watch, std::vector<CpuPart> cpu_parts) {
   std::unique_ptr<Scheduler> s(
       new Scheduler(graph, plan, device, std::move(runtime), heeds_limits, watch));
+  s->cpu_parts_ = std::move(cpu_parts);
   s->dependencies_ = DependenciesOf(plan, graph);
   s->dependents_.resize(plan.segments.size());
   s->surfaces_ = PlanSurfaces(plan, graph, s->dependencies_);
@@ -276,7 +277,6 @@ absl::StatusOr<std::unique_ptr<Scheduler>> Scheduler::Make(
     const Segment& segment = plan.segments[i];
     for (int d : s->dependencies_[i]) s->dependents_[d].push_back(static_cast<int>(i));
     s->programs_.emplace_back();
-    s->cpu_segments_.emplace_back();
     s->control_flow_.emplace_back();
     if (segment.placement == Placement::kEngine) {
       ANEMONE_ASSIGN_OR_RETURN(s->programs_.back(),
@@ -286,22 +286,10 @@ absl::StatusOr<std::unique_ptr<Scheduler>> Scheduler::Make(
     }
     s->BindPorts(segment);
     for (ValueId v : segment.inputs) s->read_as_tensor_[v] = true;
-    if (!segment.bodies.empty()) {
-      ANEMONE_ASSIGN_OR_RETURN(
-          s->control_flow_.back(),
-          ControlFlow::Make(graph, segment, device, s->runtime_, heeds_limits, watch));
-      continue;
-    }
-    if (!cpu_models.empty()) {
-      CpuModel& made = cpu_models[i];
-      ANEMONE_ASSIGN_OR_RETURN(
-          s->cpu_segments_.back(),
-          CpuSegment::FromModel(s->runtime_, std::move(made.model), {.label = made.label}));
-      continue;
-    }
+    if (segment.bodies.empty()) continue;
     ANEMONE_ASSIGN_OR_RETURN(
-        s->cpu_segments_.back(),
-        CpuSegment::Create(s->runtime_, graph, segment.nodes, segment.inputs, segment.outputs, {}));
+        s->control_flow_.back(),
+        ControlFlow::Make(graph, segment, device, s->runtime_, heeds_limits, watch));
   }
   return s;
 }

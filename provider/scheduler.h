@@ -13,10 +13,10 @@
 #include "absl/types/span.h"
 #include "anemone/onnx_value.h"
 #include "engine/device.h"
-#include "fallback/cpu_segment.h"
 #include "fallback/ort_runtime.h"
 #include "partitioner/plan.h"
 #include "provider/control_flow.h"
+#include "provider/cpu_parts.h"
 #include "provider/hazard_log.h"
 #include "provider/range_watch.h"
 #include "provider/run_value.h"
@@ -25,27 +25,18 @@
 
 namespace anemone {
 
-// A CPU segment as ONNX, and what messages call it.
-struct CpuModel {
-  OnnxModel model;
-  std::string label;
-};
-
 class Scheduler {
  public:
-  // Compiles every engine segment, and creates a session for every CPU segment. `runtime` may be
+  // Compiles every engine segment. `cpu_parts` are the CPU segments, by segment. `runtime` may be
   // null if there is no CPU segment. The plan and graph are borrowed for the scheduler's life.
   // `heeds_limits`: ports are bound by name and all surfaces have the same size, as the silicon
   // requires. Otherwise surfaces have the sizes of the ports, in the network's order. `watch` is
   // told of the values that enter and leave the engine; it is borrowed and may be null.
-  // `cpu_models`: the models of CPU segments, by segment. If it is empty they are made from the
-  // graph's nodes, which are not needed otherwise.
   static absl::StatusOr<std::unique_ptr<Scheduler>> Make(const Graph& graph, const Plan& plan,
                                                          Device& device,
                                                          std::shared_ptr<const OrtRuntime> runtime,
-                                                         bool heeds_limits,
-                                                         RangeWatch* watch = nullptr,
-                                                         std::vector<CpuModel> cpu_models = {});
+                                                         bool heeds_limits, RangeWatch* watch,
+                                                         std::vector<CpuPart> cpu_parts);
 
   ~Scheduler();
 
@@ -79,7 +70,7 @@ class Scheduler {
   std::vector<std::unique_ptr<Program>> programs_;  // by segment; null on the CPU
   std::vector<std::vector<ValueId>> bound_inputs_;  // by segment, in its program's order
   std::vector<std::vector<ValueId>> bound_outputs_;
-  std::vector<std::unique_ptr<CpuSegment>> cpu_segments_;   // by segment; null on the engine
+  std::vector<CpuPart> cpu_parts_;                          // by segment
   std::vector<std::unique_ptr<ControlFlow>> control_flow_;  // by segment; null if it has no bodies
   std::vector<std::vector<int>> dependencies_;              // by segment
   std::vector<std::vector<int>> dependents_;

@@ -54,6 +54,7 @@ class Stopwatch {
 // and one of memory.
 struct Shared {
   Settings settings;
+  ModelFile file;
   Bucketing::Import import;
   std::shared_ptr<const SessionCache> cache;  // null: there is none
   PlanOptions planning;
@@ -68,7 +69,11 @@ struct Shared {
 absl::StatusOr<Shared> Share(const Settings& settings, Bucketing::Import import,
                              const std::string& path, std::shared_ptr<const std::string> bytes) {
   ANEMONE_RETURN_IF_ERROR(CheckRunSettings(settings));
-  Shared shared{.settings = settings, .import = std::move(import)};
+  Shared shared{
+      .settings = settings,
+      // With operators of ai.anemone ONNX Runtime refuses the file, and reads nodes instead.
+      .file = {.path = path, .bytes = bytes, .dims = settings.dims, .custom_operators = false},
+      .import = std::move(import)};
   ANEMONE_ASSIGN_OR_RETURN(shared.planning, PlanOptionsOf(settings));
   shared.planning.bodies = true;
   shared.software.observed = settings.hazards;
@@ -82,6 +87,18 @@ absl::StatusOr<Shared> Share(const Settings& settings, Bucketing::Import import,
       [warnings = shared.warnings](RangeWarning warning) { warnings->Add(std::move(warning)); });
   shared.cache = SessionCache::Open(settings, path, std::move(bytes));
   return shared;
+}
+
+struct Imported {
+  Model model;
+  std::shared_ptr<const Graph> as_read;  // ImportOptions::as_read
+};
+
+absl::StatusOr<Imported> Import(const Shared& shared, ImportOptions importing) {
+  Imported made;
+  importing.as_read = &made.as_read;
+  ANEMONE_ASSIGN_OR_RETURN(made.model, shared.import(importing));
+  return made;
 }
 
 // A model and its plan.
@@ -110,6 +127,7 @@ PlanSummary SummaryOf(const Plan& plan) {
 struct Session::State {
   std::shared_ptr<const void> memory;  // what it has taken of the budget
   Planned planned;                     // of a plan from the cache: what runs, as in PlannedModel
+  std::optional<Plan> whole;           // WholeOnCpu(), which runs instead
   std::string line;                    // PlanLine()
   PlanSummary summary;
   std::shared_ptr<RangeWarnings> warnings;  // of runs
@@ -134,11 +152,13 @@ struct Session::State {
   static Session Of(Bucketing buckets, const LoadTimes& begun, const Shared& shared);
   // Of a model that has been imported, or that is in the cache (null: it is not).
   static absl::StatusOr<std::unique_ptr<State>> Make(const Shared& shared,
-                                                     const ImportOptions& importing, Model model);
+                                                     const ImportOptions& importing,
+                                                     Imported imported);
   static absl::StatusOr<std::unique_ptr<State>> Find(const Shared& shared,
                                                      const ImportOptions& importing);
-  absl::Status Compile(const Shared& shared, const MemoryNeed& need,
-                       std::vector<CpuModel> cpu_models);
+  absl::Status TakeResources(const Shared& shared, const MemoryNeed& need);
+  absl::StatusOr<std::vector<CpuPart>> CpuParts(const Shared& shared, const Graph* as_read);
+  absl::Status Compile(const Shared& shared, std::vector<CpuPart> cpu_parts);
   absl::StatusOr<const Planned*> WholePlan() const;
   std::string NodeOf(absl::string_view unit) const;
   void SetPorts(const Graph& graph);
@@ -162,7 +182,8 @@ void Session::State::SetPorts(const Graph& graph) {
   for (ValueId v : graph.outputs) outputs.push_back(PortOf(graph, v));
 }
 
-// Frees the constants that only programs of the engine read, which have packed them.
+// Frees the constants that programs of the engine have packed, and that sessions of ONNX Runtime
+// hold. The others are outputs of the model, and what bodies read.
 void Session::State::DropWeights() {
   Graph& graph = planned.model.graph;
   std::vector<bool> kept(graph.values.size());
@@ -175,7 +196,7 @@ void Session::State::DropWeights() {
   for (Segment& segment : planned.plan.segments) {
     for (Unit& unit : segment.network.units) unit.weights.clear();
     for (Constant& constant : segment.network.constants) constant.tensor = Tensor();
-    if (segment.placement == Placement::kEngine) continue;
+    if (segment.bodies.empty()) continue;
     for (NodeId id : segment.nodes) {
       keep(graph.nodes[id].inputs);
       keep(graph.nodes[id].captures);
@@ -186,24 +207,43 @@ void Session::State::DropWeights() {
   }
 }
 
-absl::Status Session::State::Compile(const Shared& shared, const MemoryNeed& need,
-                                     std::vector<CpuModel> cpu_models) {
+absl::Status Session::State::TakeResources(const Shared& shared, const MemoryNeed& need) {
   arena = shared.arena;
   warnings = shared.warnings;
   watch = shared.watch;
   observed = shared.settings.hazards;
-  const std::string& path = planned.model.path;
+  const std::string& path = shared.file.path;
   ANEMONE_ASSIGN_OR_RETURN(memory, shared.memory->Take(path.empty() ? "the model" : path, need));
   // A model without CPU segments runs without ONNX Runtime.
   if (summary.cpu_segments > 0) {
     ANEMONE_ASSIGN_OR_RETURN(runtime, shared.runtime->Get());
   }
+  return absl::OkStatus();
+}
+
+// A model without engine segments is one session of its file, if ONNX Runtime reads it.
+absl::StatusOr<std::vector<CpuPart>> Session::State::CpuParts(const Shared& shared,
+                                                              const Graph* as_read) {
+  const Graph& graph = planned.model.graph;
+  if (runtime != nullptr && summary.engine_segments == 0) {
+    whole = WholeOnCpu(graph, planned.plan);
+    std::vector<CpuModel> models(1);
+    models[0].is_file = true;
+    auto parts = MakeCpuParts(runtime, graph, std::move(models), *whole, shared.file);
+    if (parts.ok()) return parts;
+    whole.reset();
+  }
+  return MakeCpuParts(runtime, graph, planned.plan, as_read);
+}
+
+absl::Status Session::State::Compile(const Shared& shared, std::vector<CpuPart> cpu_parts) {
   device = MakeSoftwareDevice(shared.software);
   if (shared.settings.device_limits) device = MakeLimitedDevice(std::move(device));
   absl::Status compiled;
   arena->execute([&] {
-    auto made = Scheduler::Make(planned.model.graph, planned.plan, *device, runtime,
-                                shared.settings.heed_limits, watch.get(), std::move(cpu_models));
+    auto made =
+        Scheduler::Make(planned.model.graph, whole ? *whole : planned.plan, *device, runtime,
+                        shared.settings.heed_limits, watch.get(), std::move(cpu_parts));
     compiled = made.status();
     if (made.ok()) scheduler = *std::move(made);
   });
@@ -212,10 +252,10 @@ absl::Status Session::State::Compile(const Shared& shared, const MemoryNeed& nee
 
 absl::StatusOr<std::unique_ptr<Session::State>> Session::State::Make(const Shared& shared,
                                                                      const ImportOptions& importing,
-                                                                     Model model) {
+                                                                     Imported imported) {
   auto state = std::make_unique<State>();
   Planned& planned = state->planned;
-  planned.model = std::move(model);
+  planned.model = std::move(imported.model);
   Stopwatch watch;
   ANEMONE_ASSIGN_OR_RETURN(planned.plan, MakePlan(planned.model, shared.planning));
   shared.arena->execute([&] { WarnOfWeights(planned.model, planned.plan); });
@@ -226,10 +266,16 @@ absl::StatusOr<std::unique_ptr<Session::State>> Session::State::Make(const Share
   if (shared.memory->is_limited()) {
     need = NeedOf(planned.model.graph, planned.plan, shared.software, shared.settings.heed_limits);
   }
-  ANEMONE_RETURN_IF_ERROR(state->Compile(shared, need, {}));
+  ANEMONE_RETURN_IF_ERROR(state->TakeResources(shared, need));
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<CpuPart> parts,
+                           state->CpuParts(shared, imported.as_read.get()));
+  std::vector<CpuModel> models;
+  models.reserve(parts.size());
+  for (CpuPart& part : parts) models.push_back(std::move(part.model));
+  ANEMONE_RETURN_IF_ERROR(state->Compile(shared, std::move(parts)));
   if (shared.cache != nullptr) {
-    shared.cache->Store(importing, planned.model.graph, planned.plan,
-                        {.line = state->line, .summary = state->summary, .need = need});
+    shared.cache->Store(importing, planned.model.graph, state->whole ? *state->whole : planned.plan,
+                        models, {.line = state->line, .summary = state->summary, .need = need});
   }
   if (!shared.settings.hazards) state->DropWeights();
   state->times.compile = watch.Lap();
@@ -253,7 +299,12 @@ absl::StatusOr<std::unique_ptr<Session::State>> Session::State::Find(
     return Planned{std::move(model), std::move(plan)};
   };
   state->times.load = watch.Lap();
-  ANEMONE_RETURN_IF_ERROR(state->Compile(shared, found->facts.need, std::move(found->cpu_models)));
+  ANEMONE_RETURN_IF_ERROR(state->TakeResources(shared, found->facts.need));
+  ANEMONE_ASSIGN_OR_RETURN(
+      std::vector<CpuPart> parts,
+      MakeCpuParts(state->runtime, state->planned.model.graph, std::move(found->cpu_models),
+                   state->planned.plan, shared.file));
+  ANEMONE_RETURN_IF_ERROR(state->Compile(shared, std::move(parts)));
   state->DropWeights();
   state->times.compile = watch.Lap();
   state->SetPorts(state->planned.model.graph);
@@ -294,9 +345,9 @@ Session Session::State::Of(Bucketing buckets, const LoadTimes& begun, const Shar
     ANEMONE_ASSIGN_OR_RETURN(auto found, Find(shared, importing));
     if (found != nullptr) return Session(std::move(found));
     Stopwatch watch;
-    ANEMONE_ASSIGN_OR_RETURN(Model model, shared.import(importing));
+    ANEMONE_ASSIGN_OR_RETURN(Imported imported, Import(shared, importing));
     const double took = watch.Lap();
-    ANEMONE_ASSIGN_OR_RETURN(auto made, Make(shared, importing, std::move(model)));
+    ANEMONE_ASSIGN_OR_RETURN(auto made, Make(shared, importing, std::move(imported)));
     made->times.load = took;
     return Session(std::move(made));
   };
@@ -319,12 +370,13 @@ absl::StatusOr<Session> Session::State::Load(const Shared& shared) {
   }
   ANEMONE_ASSIGN_OR_RETURN(auto found, Find(shared, importing));
   if (found != nullptr) return Session(std::move(found));
-  ANEMONE_ASSIGN_OR_RETURN(Model model, shared.import(importing));
+  ANEMONE_ASSIGN_OR_RETURN(Imported imported, Import(shared, importing));
   const LoadTimes begun = {.load = watch.Lap()};
-  if (!UnboundDims(model).empty()) {
-    return Of(Bucketing::OfArrays(std::move(model), importing, shared.import), begun, shared);
+  if (!UnboundDims(imported.model).empty()) {
+    return Of(Bucketing::OfArrays(std::move(imported.model), importing, shared.import), begun,
+              shared);
   }
-  ANEMONE_ASSIGN_OR_RETURN(auto state, Make(shared, importing, std::move(model)));
+  ANEMONE_ASSIGN_OR_RETURN(auto state, Make(shared, importing, std::move(imported)));
   state->times.load = begun.load;
   return Session(std::move(state));
 }

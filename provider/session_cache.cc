@@ -33,7 +33,7 @@ std::vector<Tensor> SourcesOf(const std::string& path,
 
 // Which ONNX Runtime folds constants and runs CPU segments.
 std::string RuntimeIdentity(const Settings& settings) {
-  const std::string library = OrtRuntime::NamedLibrary(settings.ort_library);
+  std::string library = OrtRuntime::NamedLibrary(settings.ort_library);
   struct stat info = {};
   if (::stat(library.c_str(), &info) != 0) return library;
   return absl::StrCat(library, " ", info.st_size, " ", info.st_mtime);
@@ -41,7 +41,7 @@ std::string RuntimeIdentity(const Settings& settings) {
 
 CacheKey KeyOf(const Settings& settings, const std::vector<Tensor>& sources) {
   CacheKey key;
-  key.Add("session", "1");  // the version of session_package.h
+  key.Add("session", "2");  // the version of session_package.h
   for (const Setting& setting : AllSettings()) {
     if (setting.key != nullptr) key.Add(setting.name, setting.key(settings));
   }
@@ -93,9 +93,9 @@ std::optional<PlannedModel> SessionCache::Find(const ImportOptions& importing) c
 }
 
 void SessionCache::Store(const ImportOptions& importing, const Graph& graph, const Plan& plan,
-                         const PlanFacts& facts) const {
+                         const std::vector<CpuModel>& cpu_models, const PlanFacts& facts) const {
   Guarded("store a program", [&]() -> absl::Status {
-    const auto package = ToPackage(graph, plan, facts, sources_);
+    const auto package = ToPackage(graph, plan, cpu_models, facts, sources_);
     return package.ok() ? cache_->Store(KeyOf(importing), *package) : package.status();
   }).IgnoreError();
 }

@@ -3,7 +3,7 @@
 //
 //   auto cache = SessionCache::Open(settings, "net.onnx", nullptr);   // null: do without
 //   auto found = cache->Find(importing);                              // nothing is imported
-//   if (!found) cache->Store(importing, graph, plan, {.line = "M1: 100 % of MACs"});
+//   if (!found) cache->Store(importing, graph, plan, models, {.line = "M1: 100 % of MACs"});
 #ifndef ANEMONE_PROVIDER_SESSION_CACHE_H_
 #define ANEMONE_PROVIDER_SESSION_CACHE_H_
 
@@ -35,7 +35,7 @@ class SessionCache {
   std::optional<PlannedModel> Find(const ImportOptions& importing) const;
   // Stores it. If that fails, for example because the disk is full, the next session plans again.
   void Store(const ImportOptions& importing, const Graph& graph, const Plan& plan,
-             const PlanFacts& facts) const;
+             const std::vector<CpuModel>& cpu_models, const PlanFacts& facts) const;
 
  private:
   SessionCache(std::unique_ptr<ProgramCache> cache, std::vector<Tensor> sources, CacheKey key)

@@ -208,14 +208,16 @@ Temporary::~Temporary() {
   ::close(file_);
 }
 
-bool Temporary::RenameTo(const std::string& path) {
-  if (::fsync(file_) != 0 && errno != EINVAL) return false;  // EINVAL: not for folders here
+bool Temporary::RenameTo(const std::string& path, bool flush) {
+  if (flush && ::fsync(file_) != 0 && errno != EINVAL)
+    return false;  // EINVAL: not for folders here
   if (std::rename(path_.c_str(), path.c_str()) != 0) return false;
   {
     const std::lock_guard<std::mutex> lock(All().mutex);
     All().paths.erase(path_);
   }
   path_.clear();
+  if (!flush) return true;
   // A name is on the disk only after its folder has been flushed.
   const int folder = ::open(FolderOf(path).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (folder >= 0) {

@@ -27,8 +27,9 @@ class Temporary {
   const std::string& path() const { return path_; }
   int file() const { return file_; }  // open for writing if it is a file
 
-  // Sets errno and returns false if it fails.
-  bool RenameTo(const std::string& path);
+  // `flush`: the new content is on the disk when this returns. Without it, the system may crash
+  // soon after and leave a file with other content. Sets errno and returns false if it fails.
+  bool RenameTo(const std::string& path, bool flush = true);
 
  private:
   Temporary(std::string path, int file);

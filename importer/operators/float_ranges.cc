@@ -24,11 +24,15 @@ Bounds OfConstant(const Tensor& tensor) {
   if (tensor.type() == DataType::kFloat) {
     float low = std::numeric_limits<float>::infinity(), high = -low;
     bool has_nan = false;
-    for (int64_t i = 0; i < count; ++i) {
-      const float x = tensor.at<float>(i);
+    const auto add = [&](float x) {
       low = x < low ? x : low;
       high = x > high ? x : high;
       has_nan |= x != x;
+    };
+    if (tensor.aligned<float>()) {  // most weights
+      for (float x : tensor.data<float>()) add(x);
+    } else {
+      for (int64_t i = 0; i < count; ++i) add(tensor.at<float>(i));
     }
     return has_nan ? Bounds() : Bounds{low, high};
   }

@@ -74,6 +74,7 @@ absl::StatusOr<bool> MoveDequantize(GraphEditor& g, NodeId id) {
   std::swap(g.node(first), g.node(id));
   std::swap(g.node(first).inputs, g.node(id).inputs);
   std::swap(g.node(first).outputs, g.node(id).outputs);
+  g.Rename(moved);
   g.value(moved).type = g.value(g.node(id).outputs[0]).type;
   g.value(moved).shape = g.value(from).shape;
   g.SetInputs(id, std::move(mover_inputs));

@@ -337,6 +337,7 @@ class Writer {
     node.op_type = std::string(op);
     node.attributes = std::move(attributes);
     const ValueId output = node.outputs[0];
+    if (!left_.empty()) g_.Rename(output);
     g_.value(output).type = DataType::kFloat;
     g_.value(output).shape = g_.value(like).shape;
     inputs_.emplace_back(id, std::move(inputs));

@@ -180,10 +180,12 @@ UnaryTable::UnaryTable(absl::FunctionRef<double(double)> function) {
 
 namespace {
 
+constexpr size_t kMostTables = 64;  // of 128 KiB each, besides those in use
+
 // The tables that were made. Never destroyed, because they may be used during exit.
 struct Tables {
   std::mutex mutex;
-  std::map<std::tuple<Unary, uint32_t, uint32_t>, std::weak_ptr<const UnaryTable>> by_key;
+  std::map<std::tuple<Unary, uint32_t, uint32_t>, std::shared_ptr<const UnaryTable>> by_key;
 };
 
 Tables& AllTables() {
@@ -202,11 +204,13 @@ std::shared_ptr<const UnaryTable> TableFor(const UnaryKey& key) {
   Tables& tables = AllTables();
   const std::tuple name{key.function, bits(key.alpha), bits(key.beta)};
   const std::lock_guard<std::mutex> lock(tables.mutex);
-  if (auto held = tables.by_key[name].lock()) return held;
-  // Drops unused tables: keys contain parameters from models, so the map could grow without limit.
-  std::erase_if(tables.by_key, [](const auto& entry) { return entry.second.expired(); });
+  if (const auto held = tables.by_key.find(name); held != tables.by_key.end()) return held->second;
+  // Keys contain parameters from models, so the map could grow without limit.
+  if (tables.by_key.size() >= kMostTables) {
+    std::erase_if(tables.by_key, [](const auto& entry) { return entry.second.use_count() == 1; });
+  }
   auto table = std::make_shared<const UnaryTable>([&](double x) { return Evaluate(key, x); });
-  tables.by_key[name] = table;
+  tables.by_key.emplace(name, table);
   return table;
 }
 
@@ -219,7 +223,7 @@ std::optional<UnaryKey> KeyOf(const UnaryTable& table) {
   Tables& tables = AllTables();
   const std::lock_guard<std::mutex> lock(tables.mutex);
   for (const auto& [name, held] : tables.by_key) {
-    if (held.lock().get() != &table) continue;
+    if (held.get() != &table) continue;
     const auto& [function, alpha, beta] = name;
     return UnaryKey{function, number(alpha), number(beta)};
   }

@@ -103,8 +103,8 @@ class UnaryTable {
   std::array<Half, 65536> values_;
 };
 
-// The table of a function. The first call builds it (about 1 ms); it is shared and freed with its
-// last reference. Thread-safe.
+// The table of a function. The first call builds it (about 1 ms). It is shared, and kept for the
+// next model; if there are many, those that nothing refers to are freed. Thread-safe.
 std::shared_ptr<const UnaryTable> TableFor(const UnaryKey& key);
 
 // out[i] = table(in[i]). Here and below, `in` and `out` have the same size and may be the same

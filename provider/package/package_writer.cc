@@ -174,14 +174,14 @@ absl::StatusOr<std::string> WritePackage(const Package& package) {
   });
 }
 
-absl::StatusOr<uint64_t> SavePackage(const Package& package, const std::string& path) {
+absl::StatusOr<uint64_t> SavePackage(const Package& package, const std::string& path, bool flush) {
   return Guarded("write a package", [&]() -> absl::StatusOr<uint64_t> {
     Image image(package);
     ANEMONE_RETURN_IF_ERROR(image.Make());
     ANEMONE_ASSIGN_OR_RETURN(auto file, NewFile::Make(path));
     ANEMONE_RETURN_IF_ERROR(
         image.ForEach([&](absl::string_view piece) { return file->Write(piece); }));
-    ANEMONE_RETURN_IF_ERROR(file->PutIntoPlace());
+    ANEMONE_RETURN_IF_ERROR(file->PutIntoPlace(flush));
     return image.checksum();
   });
 }

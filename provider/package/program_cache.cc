@@ -202,7 +202,10 @@ void ProgramCache::Drop(const CacheKey& key, const absl::Status& why) {
 
 absl::Status ProgramCache::Store(const CacheKey& key, const Package& package) {
   const std::string path = PathOf(key);
-  const absl::Status status = SavePackage(WithKey(package, key.Hex()), path).status();
+  // Flushing takes longer than planning most models. An entry that a crash of the machine tears is
+  // refused by its checksums, like any damaged one.
+  const absl::Status status =
+      SavePackage(WithKey(package, key.Hex()), path, /*flush=*/false).status();
   Tidy();
   struct stat info;
   if (status.ok() && ::lstat(path.c_str(), &info) != 0) {

@@ -12,7 +12,6 @@
 #include "anemone/version.h"
 #include "base/status_macros.h"
 #include "engine/formats/json.h"
-#include "fallback/cpu_segment.h"
 #include "importer/read/reader.h"
 #include "importer/read/skeleton.h"
 #include "importer/write/to_onnx.h"
@@ -23,7 +22,7 @@ namespace anemone {
 namespace {
 
 constexpr char kSection[] = "session.model", kDomain[] = "anemone.session";
-constexpr char kEngine[] = "engine", kCpu[] = "cpu";
+constexpr char kEngine[] = "engine", kCpu[] = "cpu", kFile[] = "file";
 constexpr char kLine[] = "line", kFacts[] = "facts";
 
 absl::Status Damaged(absl::string_view what) {
@@ -74,8 +73,9 @@ absl::string_view TextOf(absl::Span<const std::byte> bytes) {
 
 class Writer {
  public:
-  Writer(const Graph& graph, const Plan& plan, Package& package)
-      : graph_(graph), plan_(plan), package_(package) {}
+  Writer(const Graph& graph, const Plan& plan, const std::vector<CpuModel>& cpu_models,
+         Package& package)
+      : graph_(graph), plan_(plan), cpu_models_(cpu_models), package_(package) {}
 
   absl::Status Write(const PlanFacts& facts) {
     proto_.set_ir_version(kWorkingIrVersion);
@@ -151,9 +151,6 @@ class Writer {
 
   absl::Status AddSegment(size_t index) {
     const Segment& segment = plan_.segments[index];
-    if (!segment.bodies.empty()) {
-      return absl::UnimplementedError("package: a body has an engine segment");
-    }
     onnx::NodeProto& node = *out().add_node();
     node.set_domain(kDomain);
     for (ValueId v : segment.inputs) node.add_input(NameOf(v));
@@ -181,12 +178,11 @@ class Writer {
   }
 
   absl::Status AddCpu(size_t index, onnx::NodeProto& node) {
-    const Segment& segment = plan_.segments[index];
-    node.set_op_type(kCpu);
-    node.set_name(CpuSegment::LabelOf(graph_, segment.nodes));
-    ANEMONE_ASSIGN_OR_RETURN(
-        const OnnxModel made,
-        CpuSegment::ModelOf(graph_, segment.nodes, segment.inputs, segment.outputs));
+    const CpuModel& cpu = cpu_models_[index];
+    const OnnxModel& made = cpu.model;
+    node.set_op_type(cpu.is_file ? kFile : kCpu);
+    if (cpu.is_file) return absl::OkStatus();
+    node.set_name(cpu.label);
     onnx::AttributeProto& names = AddAttribute("constants", node);
     names.set_type(onnx::AttributeProto::STRINGS);
     for (const ExternalConstant& constant : made.external) {
@@ -212,6 +208,7 @@ class Writer {
 
   const Graph& graph_;
   const Plan& plan_;
+  const std::vector<CpuModel>& cpu_models_;
   Package& package_;
   onnx::ModelProto proto_;
   std::set<ValueId> described_;
@@ -313,6 +310,8 @@ absl::Status ReadSegment(const Package& package, const onnx::NodeProto& node,
       values->push_back(found->second);
     }
   }
+  cpu.is_file = node.op_type() == kFile;
+  if (cpu.is_file) return absl::OkStatus();
   if (node.op_type() != kEngine) {
     ANEMONE_ASSIGN_OR_RETURN(cpu, ReadCpu(made.graph, node, segment.inputs));
     return absl::OkStatus();
@@ -334,13 +333,18 @@ absl::Status ReadSegment(const Package& package, const onnx::NodeProto& node,
 
 }  // namespace
 
-absl::StatusOr<Package> ToPackage(const Graph& graph, const Plan& plan, const PlanFacts& facts,
+absl::StatusOr<Package> ToPackage(const Graph& graph, const Plan& plan,
+                                  const std::vector<CpuModel>& cpu_models, const PlanFacts& facts,
                                   std::vector<Tensor> sources) {
+  for (const Segment& segment : plan.segments) {
+    if (segment.bodies.empty()) continue;
+    return absl::UnimplementedError("package: a body has an engine segment");
+  }
   Package package{.target = plan.target,
                   .route = plan.route,
                   .producer = kVersion,
                   .sources = std::move(sources)};
-  ANEMONE_RETURN_IF_ERROR(Writer(graph, plan, package).Write(facts));
+  ANEMONE_RETURN_IF_ERROR(Writer(graph, plan, cpu_models, package).Write(facts));
   return package;
 }
 

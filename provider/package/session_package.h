@@ -6,6 +6,7 @@
 //   node "engine": engine segment "segment" of the package
 //   node "cpu": a CPU segment. Its model is attribute "model"; the inputs after the segment's own
 //               are that model's constants, attribute "constants"
+//   node "file": the CPU segment that is the whole model
 //   metadata_props: the plan's line, summary and memory
 #ifndef ANEMONE_PROVIDER_PACKAGE_SESSION_PACKAGE_H_
 #define ANEMONE_PROVIDER_PACKAGE_SESSION_PACKAGE_H_
@@ -17,9 +18,9 @@
 #include "anemone/session.h"
 #include "importer/graph.h"
 #include "partitioner/plan.h"
+#include "provider/cpu_parts.h"
 #include "provider/memory_budget.h"
 #include "provider/package/package.h"
-#include "provider/scheduler.h"
 
 namespace anemone {
 
@@ -37,10 +38,12 @@ struct PlannedModel {
   PlanFacts facts;
 };
 
-// `sources` is Package::sources. The package borrows the constants. kUnimplemented: a body of If,
+// `cpu_models` are those of the plan's CPU segments, by segment. `sources` is Package::sources. The
+// package borrows the constants. kUnimplemented: a body of If,
 // Loop or Scan has an engine segment, which a package cannot hold, or a value has no name. Other
 // errors: those of ToOnnx().
-absl::StatusOr<Package> ToPackage(const Graph& graph, const Plan& plan, const PlanFacts& facts,
+absl::StatusOr<Package> ToPackage(const Graph& graph, const Plan& plan,
+                                  const std::vector<CpuModel>& cpu_models, const PlanFacts& facts,
                                   std::vector<Tensor> sources);
 
 // kDataLoss: the package contradicts itself, or is not of a session.

@@ -3,6 +3,8 @@
 
 #include <dlfcn.h>
 #include <onnxruntime_c_api.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <fstream>
@@ -114,6 +116,28 @@ TEST(OrtRuntime, LivesBesideAnEnvironmentMadeWithoutAPool) {
   ASSERT_EQ(api->CreateEnv(ORT_LOGGING_LEVEL_FATAL, "host", &env), nullptr);
   EXPECT_FALSE(Runtime()->has_global_pool());
   api->ReleaseEnv(env);
+}
+
+// The last test, since its runtime stays open.
+TEST(OrtRuntime, StaysOpenUntilAnotherOneIsOpened) {
+  const auto open = [](int threads) {
+    const auto runtime = OrtRuntime::Open({.threads = threads, .stays_open = true});
+    EXPECT_THAT(runtime, IsOk());
+    return *runtime;
+  };
+  const std::weak_ptr<const OrtRuntime> first = open(2);
+  EXPECT_FALSE(first.expired());
+  EXPECT_EQ(open(2), first.lock());
+  const pid_t child = ::fork();
+  if (child == 0) {  // has none of the first runtime's threads
+    const auto own = OrtRuntime::Open({.threads = 2, .stays_open = true});
+    ::_exit(own.ok() && *own != first.lock() && !(*own)->has_global_pool() ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_TRUE(open(3)->has_global_pool());
+  EXPECT_TRUE(first.expired());
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <map>
 #include <memory>
+#include <numeric>
 #include <random>
 #include <string>
 #include <utility>
@@ -18,6 +19,7 @@
 #include "fallback/evaluator.h"
 #include "fallback/ort_runtime.h"
 #include "importer/importer.h"
+#include "importer/opset/opsets.h"
 #include "importer/write/to_onnx.h"
 #include "tests/importer/onnx_builder.h"
 
@@ -101,10 +103,47 @@ inline void ExpectClose(const Tensor& want, const Tensor& got, float most = 1e-5
   }
 }
 
+// Compares the values that both graphs compute and that have the same name.
+inline void ExpectSameByName(const Graph& as_read, const Graph& graph,
+                             std::map<std::string, std::vector<int64_t>> shapes, float most) {
+  std::map<std::string, ValueId> named;
+  for (size_t v = 0; v < graph.values.size(); ++v) {
+    if (graph.values[v].producer != kNone) named[graph.values[v].name] = static_cast<ValueId>(v);
+  }
+  std::vector<Tensor> results[2];
+  std::vector<std::string> names;
+  for (const Graph* each : {&as_read, &graph}) {
+    Graph shown = *each;
+    shown.outputs.clear();
+    for (size_t v = 0; v < as_read.values.size(); ++v) {
+      const Value& value = as_read.values[v];
+      const auto found = named.find(value.name);
+      if (value.producer == kNone || found == named.end()) continue;
+      shown.outputs.push_back(each == &graph ? found->second : static_cast<ValueId>(v));
+      if (each == &graph) names.push_back(value.name);
+    }
+    if (shown.outputs.empty()) return;
+    std::vector<NodeId> all(shown.nodes.size());
+    std::iota(all.begin(), all.end(), 0);
+    const auto opsets = CommonOpsets(shown, all);
+    ASSERT_THAT(opsets, IsOk());
+    auto model = ToOnnx(shown, {.opsets = *opsets});
+    ASSERT_THAT(model, IsOk());
+    results[each == &graph] = RunOnOrt(*std::move(model), shapes);
+  }
+  ASSERT_EQ(results[0].size(), results[1].size());
+  for (size_t i = 0; i < results[0].size(); ++i) {
+    SCOPED_TRACE(absl::StrCat("value ", names[i]));
+    ExpectClose(results[0][i], results[1][i], most);
+  }
+}
+
 // Imports `original`, compares its outputs with those of `reference` on ONNX Runtime, and returns
 // the imported model. `most` is the largest error, besides one of 1e-4 of each number.
 inline Model ExpectSameOnOrt(const onnx::ModelProto& original, const onnx::ModelProto& reference,
-                             const ImportOptions& options = WithEvaluator(), float most = 1e-5f) {
+                             ImportOptions options = WithEvaluator(), float most = 1e-5f) {
+  std::shared_ptr<const Graph> as_read;
+  options.as_read = &as_read;
   auto ours = ImportBytes(original.SerializeAsString(), "", options);
   EXPECT_THAT(ours, IsOk());
   if (!ours.ok()) return {};
@@ -119,6 +158,7 @@ inline Model ExpectSameOnOrt(const onnx::ModelProto& original, const onnx::Model
     SCOPED_TRACE(absl::StrCat("output ", i));
     ExpectClose(want[i], got[i], most);
   }
+  if (&original == &reference) ExpectSameByName(*as_read, ours->graph, shapes, most);
   // Inferred output shapes must be the actual ones.
   for (size_t i = 0; i < got.size(); ++i) {
     const Value& output = ours->graph.values[ours->graph.outputs[i]];

@@ -1,0 +1,236 @@
+#include "provider/cpu_parts.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "base/status_macros.h"
+#include "importer/opset/opsets.h"
+
+namespace anemone {
+namespace {
+
+// Finds the file's nodes that compute a CPU segment.
+class FileNodes {
+ public:
+  FileNodes(const Graph& graph, const Plan& plan, const Graph& as_read)
+      : graph_(graph), plan_(plan), file_(as_read) {
+    PlaceOrigins();
+    MatchValues();
+  }
+
+  // Nullopt if the segment lacks a part of one of these nodes.
+  std::optional<OnnxModel> ModelOf(int segment) {
+    std::vector<ValueId> inputs, outputs;
+    if (!Match(plan_.segments[segment].inputs, inputs) ||
+        !Match(plan_.segments[segment].outputs, outputs)) {
+      return std::nullopt;
+    }
+    const std::vector<bool> computed = Computed(segment, inputs);
+    const std::optional<std::vector<NodeId>> nodes = NodesFor(computed, inputs, outputs);
+    if (!nodes) return std::nullopt;
+    auto opsets = CommonOpsets(file_, *nodes);
+    if (!opsets.ok()) return std::nullopt;
+    auto model = ToOnnx(file_, *nodes, inputs, outputs, {.opsets = *std::move(opsets)});
+    if (!model.ok()) return std::nullopt;
+    return *std::move(model);
+  }
+
+ private:
+  static constexpr int kNowhere = -1, kSeveral = -2;
+
+  void PlaceOrigins() {
+    for (size_t i = 0; i < plan_.segments.size(); ++i) {
+      for (NodeId id : plan_.segments[i].nodes) {
+        for (OriginId origin : graph_.nodes[id].origins) {
+          if (static_cast<size_t>(origin) >= place_.size()) place_.resize(origin + 1, kNowhere);
+          int& place = place_[origin];
+          place =
+              place == kNowhere || place == static_cast<int>(i) ? static_cast<int>(i) : kSeveral;
+        }
+      }
+    }
+  }
+
+  // Values of one name are the same value.
+  void MatchValues() {
+    absl::flat_hash_map<absl::string_view, ValueId> named;
+    for (size_t v = 0; v < graph_.values.size(); ++v) {
+      named.emplace(graph_.values[v].name, static_cast<ValueId>(v));
+    }
+    in_file_.resize(graph_.values.size(), kNone);
+    in_graph_.resize(file_.values.size(), kNone);
+    for (size_t v = 0; v < file_.values.size(); ++v) {
+      const auto found = named.find(file_.values[v].name);
+      if (found == named.end()) continue;
+      const Value& value = graph_.values[found->second];
+      Value& own = file_.values[v];
+      if (own.type != DataType::kUndefined && own.type != value.type) continue;
+      in_file_[found->second] = static_cast<ValueId>(v);
+      in_graph_[v] = found->second;
+      own.type = value.type;
+      own.other_type = value.other_type;
+      own.shape = value.shape;
+    }
+    for (const Value& value : file_.values) is_constant_.push_back(value.constant.has_value());
+  }
+
+  bool Match(const std::vector<ValueId>& values, std::vector<ValueId>& matched) const {
+    for (ValueId v : values) {
+      if (in_file_[v] == kNone) return false;
+      matched.push_back(in_file_[v]);
+    }
+    return true;
+  }
+
+  // By value of the file.
+  bool IsFolded(ValueId v) const {
+    return in_graph_[v] != kNone && graph_.values[in_graph_[v]].constant.has_value();
+  }
+
+  // A node that nothing is left of may be computed anywhere: it was folded, or changed nothing.
+  bool MayRun(const Node& node, int segment) const {
+    return std::all_of(node.origins.begin(), node.origins.end(), [&](OriginId origin) {
+      const int place = static_cast<size_t>(origin) < place_.size() ? place_[origin] : kNowhere;
+      return place == segment || place == kNowhere;
+    });
+  }
+
+  template <class Function>
+  static void ForEachRead(const Node& node, const Function& function) {
+    for (const auto* values : {&node.inputs, &node.captures}) {
+      for (ValueId v : *values) {
+        if (v != kNone) function(v);
+      }
+    }
+  }
+
+  // By value of the file: whether its nodes can compute it in the segment.
+  std::vector<bool> Computed(int segment, const std::vector<ValueId>& inputs) const {
+    std::vector<bool> computed(file_.values.size()), known = is_constant_;
+    for (ValueId v : inputs) known[v] = true;
+    for (const Node& node : file_.nodes) {
+      bool runs = MayRun(node, segment);
+      ForEachRead(node, [&](ValueId v) { runs = runs && (known[v] || IsFolded(v)); });
+      if (!runs) continue;
+      for (ValueId v : node.outputs) {
+        if (v != kNone) computed[v] = known[v] = true;
+      }
+    }
+    return computed;
+  }
+
+  // The nodes that compute the outputs, in the file's order. Values that they cannot compute and
+  // that were folded become constants of the file's graph.
+  std::optional<std::vector<NodeId>> NodesFor(const std::vector<bool>& computed,
+                                              const std::vector<ValueId>& inputs,
+                                              const std::vector<ValueId>& outputs) {
+    std::vector<bool> needed(file_.values.size()), given(file_.values.size());
+    for (ValueId v : inputs) given[v] = true;
+    for (ValueId v : outputs) {
+      if (!computed[v]) return std::nullopt;
+      needed[v] = true;
+    }
+    std::vector<NodeId> nodes;
+    for (auto id = static_cast<NodeId>(file_.nodes.size()) - 1; id >= 0; --id) {
+      const Node& node = file_.nodes[id];
+      const bool is_needed = std::any_of(node.outputs.begin(), node.outputs.end(), [&](ValueId v) {
+        return v != kNone && needed[v] && !given[v] && computed[v];
+      });
+      if (!is_needed) continue;
+      nodes.push_back(id);
+      ForEachRead(node, [&](ValueId v) {
+        needed[v] = true;
+        if (given[v] || computed[v] || is_constant_[v]) return;
+        file_.values[v].constant = graph_.values[in_graph_[v]].constant;
+      });
+    }
+    std::reverse(nodes.begin(), nodes.end());
+    return nodes;
+  }
+
+  const Graph& graph_;
+  const Plan& plan_;
+  Graph file_;                     // a copy, with the types of graph_
+  std::vector<int> place_;         // by origin: the segment with its nodes
+  std::vector<ValueId> in_file_;   // by value of graph_
+  std::vector<ValueId> in_graph_;  // by value of file_
+  std::vector<bool> is_constant_;  // by value of file_, as it was read
+};
+
+bool RunsAsSession(const Segment& segment) {
+  return segment.placement == Placement::kCpu && segment.bodies.empty();
+}
+
+absl::Status Open(const std::shared_ptr<const OrtRuntime>& runtime, OnnxModel model,
+                  CpuPart& part) {
+  part.model.model = model;
+  ANEMONE_ASSIGN_OR_RETURN(
+      part.segment, CpuSegment::FromModel(runtime, std::move(model), {.label = part.model.label}));
+  return absl::OkStatus();
+}
+
+std::vector<std::string> NamesOf(const Graph& graph, const std::vector<ValueId>& values) {
+  std::vector<std::string> names;
+  names.reserve(values.size());
+  for (ValueId v : values) names.push_back(graph.values[v].name);
+  return names;
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<CpuPart>> MakeCpuParts(const std::shared_ptr<const OrtRuntime>& runtime,
+                                                  const Graph& graph, const Plan& plan,
+                                                  const Graph* as_read) {
+  std::vector<CpuPart> parts(plan.segments.size());
+  std::optional<FileNodes> file;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const Segment& segment = plan.segments[i];
+    if (!RunsAsSession(segment)) continue;
+    CpuPart& part = parts[i];
+    part.model.label = CpuSegment::LabelOf(graph, segment.nodes);
+    if (as_read != nullptr) {
+      if (!file) file.emplace(graph, plan, *as_read);
+      std::optional<OnnxModel> own = file->ModelOf(static_cast<int>(i));
+      if (own && Open(runtime, *std::move(own), part).ok()) continue;
+    }
+    ANEMONE_ASSIGN_OR_RETURN(OnnxModel model, CpuSegment::ModelOf(graph, segment.nodes,
+                                                                  segment.inputs, segment.outputs));
+    ANEMONE_RETURN_IF_ERROR(Open(runtime, std::move(model), part));
+  }
+  return parts;
+}
+
+absl::StatusOr<std::vector<CpuPart>> MakeCpuParts(const std::shared_ptr<const OrtRuntime>& runtime,
+                                                  const Graph& graph, std::vector<CpuModel> models,
+                                                  const Plan& plan, const ModelFile& file) {
+  std::vector<CpuPart> parts(plan.segments.size());
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const Segment& segment = plan.segments[i];
+    if (!RunsAsSession(segment)) continue;
+    CpuPart& part = parts[i];
+    part.model = std::move(models[i]);
+    if (!part.model.is_file) {
+      ANEMONE_RETURN_IF_ERROR(Open(runtime, std::move(part.model.model), part));
+      continue;
+    }
+    ANEMONE_ASSIGN_OR_RETURN(part.segment,
+                             CpuSegment::FromFile(runtime, file, NamesOf(graph, segment.inputs),
+                                                  NamesOf(graph, segment.outputs)));
+  }
+  return parts;
+}
+
+Plan WholeOnCpu(const Graph& graph, const Plan& plan) {
+  Plan whole{.target = plan.target, .route = plan.route};
+  Segment& segment = whole.segments.emplace_back();
+  segment.inputs = graph.inputs;
+  for (ValueId v : graph.outputs) {  // an input that is also an output is not computed
+    const bool is_input = std::count(graph.inputs.begin(), graph.inputs.end(), v) > 0;
+    if (!is_input) segment.outputs.push_back(v);
+  }
+  return whole;
+}
+
+}  // namespace anemone

@@ -1,0 +1,51 @@
+// provider/cpu_parts.h: the CPU segments of a plan as sessions of ONNX Runtime.
+//
+//   ANEMONE_ASSIGN_OR_RETURN(auto parts, MakeCpuParts(runtime, graph, plan, nullptr));
+//
+// A segment runs the file's own nodes if it has all nodes that they became: ONNX Runtime fuses what
+// exporters and quantizers write, and not what our import made of it. Any other segment runs the
+// nodes of the imported graph.
+#ifndef ANEMONE_PROVIDER_CPU_PARTS_H_
+#define ANEMONE_PROVIDER_CPU_PARTS_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "fallback/cpu_segment.h"
+#include "fallback/ort_runtime.h"
+#include "importer/graph.h"
+#include "partitioner/plan.h"
+
+namespace anemone {
+
+// A CPU segment as ONNX, and what messages call it.
+struct CpuModel {
+  OnnxModel model;
+  std::string label;
+  bool is_file = false;  // it is the whole model, and `model` is empty
+};
+
+struct CpuPart {
+  CpuModel model;
+  std::unique_ptr<CpuSegment> segment;  // null: on the engine, or with bodies that Anemone runs
+};
+
+// By segment of the plan. `as_read` is that of ImportOptions, or null. If ONNX Runtime refuses the
+// file's nodes, the segment has those of the graph.
+absl::StatusOr<std::vector<CpuPart>> MakeCpuParts(const std::shared_ptr<const OrtRuntime>& runtime,
+                                                  const Graph& graph, const Plan& plan,
+                                                  const Graph* as_read);
+
+// The same of stored models. `file` is the whole model.
+absl::StatusOr<std::vector<CpuPart>> MakeCpuParts(const std::shared_ptr<const OrtRuntime>& runtime,
+                                                  const Graph& graph, std::vector<CpuModel> models,
+                                                  const Plan& plan, const ModelFile& file);
+
+// The plan of a model without engine segments: one CPU segment, which is the whole model.
+Plan WholeOnCpu(const Graph& graph, const Plan& plan);
+
+}  // namespace anemone
+
+#endif  // ANEMONE_PROVIDER_CPU_PARTS_H_
