@@ -134,8 +134,7 @@ absl::Status CheckInput(const Graph& graph, ValueId input, const PortInfo& port,
                                                     : absl::StrCat(" ", ShapeText(*declared));
   return absl::InvalidArgumentError(absl::StrCat(
       "input '", port.name, "': want ", port.type_text, shape, ", got ", TextOf(given),
-      is_tensor ? "; give an array of that type and shape, or bind another shape at load"
-                : "; give a value of that type"));
+      is_tensor ? "; give an array of that type and shape" : "; give a value of that type"));
 }
 
 }  // namespace anemone

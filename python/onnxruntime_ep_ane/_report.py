@@ -119,6 +119,8 @@ def check(
 ) -> Report:
     """Plans `model` for each target ("h13", "m1,m4", ["a15", "m4"], "all") and says why. Nothing is
     run; a node that the engine refuses is an answer, not an error."""
+    if not isinstance(target, Sequence):
+        raise TypeError(f"target: want a name or a list of names, got {type(target).__name__}")
     names = target.split(",") if isinstance(target, str) else list(target)
     for name in names:
         if not (isinstance(name, str) and name.lower() == "all"):

@@ -123,12 +123,8 @@ def _array_of(port: Port, value: Value) -> npt.NDArray[Any]:
         is_array = all(isinstance(item, (str, bytes)) for item in array.flat)
         got += "" if value is None else " of objects"
     else:
-        name = _ONNX_NAMES.get(array.dtype.name, array.dtype.name)
-        is_array = (
-            port.kind != "tensor"
-            or isinstance(value, (np.ndarray, np.generic))
-            or port.dtype == ("string" if array.dtype.kind in "UST" else name)
-        )
+        name = "string" if array.dtype.kind in "UST" else _ONNX_NAMES.get(array.dtype.name, array.dtype.name)
+        is_array = port.kind != "tensor" or isinstance(value, (np.ndarray, np.generic)) or port.dtype == name
         got += f", of which NumPy makes {_typed(name, array.shape)}"
     if not is_array:
         raise ValueError(f"input {port.name!r}: want {_wanted(port)}, got {got}; {remedy}")

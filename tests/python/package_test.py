@@ -172,6 +172,10 @@ class Check(PackageTest):
         with self.assertRaisesRegex(ane.UnknownTargetError, "^target 'h133'.*h13") as caught:
             ane.check(models.relu(), target="h133")
         self.assertIsInstance(caught.exception, KeyError)
+        with self.assertRaisesRegex(ane.UnknownTargetError, "^a target name is empty; .*m1,m4"):
+            ane.check(models.relu(), target="m1,")
+        with self.assertRaisesRegex(TypeError, "target: want a name or a list of names, got int"):
+            ane.check(models.relu(), target=5)
         with self.assertRaisesRegex(FileNotFoundError, "none.onnx"):
             ane.check(self.folder / "none.onnx")
         with self.assertRaisesRegex(ValueError, "route 'x'"):

@@ -117,7 +117,7 @@ class Arrays(PackageTest):
         for x, told in ((None, "got None"), (1.5, "got a float, of which NumPy makes float64"),
                         ([[1.0, 2.0]], "got a list, of which NumPy makes float64 1x2"),
                         ([[1], [1, 2]], "got a list: .*inhomogeneous.*"),
-                        ("text", "got a str, of which NumPy makes str.*"),
+                        ("text", "got a str, of which NumPy makes string"),
                         ({"a": 1}, "got a dict of objects"),
                         (np.array([None]), "got a ndarray of objects")):
             with self.subTest(str(x)), self.assertRaisesRegex(
