@@ -2,7 +2,7 @@
 // or constants. The bounds of values are those of importer/operators/float_ranges.h; a value of
 // unknown bounds may be on the engine.
 //
-//   const BeyondFacts beyond(graph, view.Floats());
+//   const BeyondFacts beyond(view.graph, view.Floats());
 //   const std::optional<Verdict> refusal = JudgeRange(view, beyond, match);   // rule `fp16-range`
 //
 // A mask may be larger: where all readers of a value give the same result for numbers beyond fp16's

@@ -2,7 +2,7 @@
 // and which of their readers tell such numbers apart.
 //
 //   const BeyondFacts beyond(graph, floats);
-//   if (beyond.IsBeyond(v) && !beyond.IsFlat(node, v)) ...   // the node must not read v as fp16
+//   const bool stays = beyond.IsBeyond(v) && !beyond.IsFlat(node, v);  // off the engine
 //
 // A value of known bounds (importer/operators/float_ranges.h) has such numbers if its bounds exceed
 // the range. Of other values only some are known, whatever the inputs are: those that a mask puts

@@ -211,7 +211,7 @@ Operand NegativePower(NetworkBuilder& c, const Operand& x, float power) {
 // sum of a clamped square then exceeds the ceiling of a convolution, which `run --hazards` reports.
 Operand Composed(NetworkBuilder& c, const LrnParams& p, const Operand& x) {
   constexpr double kLeastScale = 1.0 / 256, kMostRest = 4, kMostRoot = 255;
-  constexpr double kCeiling = 32768 * 1.01;  // numerics.json mac-ceiling, and rounding
+  constexpr double kCeiling = 32768 * 1.01;  // numerics.json mac-ceiling; 1 % for rounding
   const int64_t channels = c.DimsOf(x).c();
   if (channels > kMostMatrixElements / channels) {
     return c.NotLowered("local response normalization of more than 4096 channels");
