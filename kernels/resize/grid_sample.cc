@@ -2,15 +2,15 @@
 // positions. The texture engine samples in one Resample unit; other targets multiply by matrices of
 // weights.
 //
-// The grid is fp16, so a position is off by up to extent / 4096 pixels at the border of the image.
-// A bilinear result is off by that fraction of the difference between neighboring pixels.
+// The grid and the positions in pixels are fp16, so a position is off by up to extent / 2048 pixels
+// at the border of the image. A bilinear result is off by that fraction of the difference between
+// neighboring pixels.
 #include <algorithm>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "base/fp16.h"
 #include "base/status_macros.h"
 #include "kernels/activation/neuron.h"
 #include "kernels/attributes.h"
@@ -128,12 +128,21 @@ absl::StatusOr<Sampled> SampledBy(const Request& r, LowerContext& c) {
         absl::StrCat("GridSample in mode ", r.mode, " with padding_mode ", r.form.padding));
   }
   if (c.route() == Route::kMil) return c.NotLowered("GridSample as one unit on route mil");
-  if (std::max(r.image[2], r.image[3]) > fp16::kLargestExactInteger) {
+  // The grid, the positions in pixels and their product with the scale are rounded to fp16.
+  constexpr int64_t kMostExtent = 128, kRoundings = 2048;
+  const int64_t extent = std::max(r.image[2], r.image[3]);
+  if (extent > kMostExtent) {
     return c.NotLowered(
-        "GridSample of more than 2048 rows or columns, whose positions exceed fp16");
+        "GridSample of more than 128 rows or columns as one unit, where a position in fp16 is off "
+        "by more than a sixteenth of an element");
   }
-  if (r.mode == "linear") return Sampled{SamplingMethod::kLinear, *padding};
-  c.SetBound("one element next to the nearest, where a position is close to halfway between two");
+  const std::string off =
+      absl::StrCat(static_cast<double>(extent) / kRoundings, " elements in the place of a sample");
+  if (r.mode == "linear") {
+    c.SetBound(off);
+    return Sampled{SamplingMethod::kLinear, *padding};
+  }
+  c.SetBound(absl::StrCat(off, ": near halfway between two elements, the other one"));
   return Sampled{SamplingMethod::kNearestNeighbor, *padding};
 }
 

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "base/fp16.h"
 #include "base/status_macros.h"
 #include "kernels/activation/neuron.h"
 #include "kernels/attributes.h"
@@ -162,8 +161,11 @@ absl::Status LowerAsCrop(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
   ANEMONE_ASSIGN_OR_RETURN(Request r, ReadRequest(node, c));
   if (c.route() == Route::kMil) return c.NotLowered("RoiAlign as a crop on route mil");
-  if (std::max(r.h, r.w) > fp16::kLargestExactInteger) {
-    return c.NotLowered("RoiAlign of more than 2048 rows or columns, whose positions exceed fp16");
+  constexpr int64_t kMostExtent = 128;
+  if (std::max(r.h, r.w) > kMostExtent) {
+    return c.NotLowered(
+        "RoiAlign of more than 128 rows or columns as one crop, where a corner in fp16 is off by "
+        "more than a sixteenth of an element");
   }
   const Form& form = r.form;
   const int64_t rows = form.out_h * form.samples, columns = form.out_w * form.samples;

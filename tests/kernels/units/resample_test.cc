@@ -208,8 +208,8 @@ const std::vector<Case> kCases = {
               "{ a = Cast<to = 1>(x) y = GridSample<mode = \"linear\">(a, g) }",
      .target = "h14",
      .units = {"GOC", "GOC", "Resample", "Transpose"}},
-    {.name = "too_wide_for_fp16_positions",
-     .model = "(float[1,1,1,2049] x, float[1,1,5,2] g) => (float[1,1,1,5] y) "
+    {.name = "too_wide_for_positions_in_fp16",
+     .model = "(float[1,1,1,129] x, float[1,1,5,2] g) => (float[1,1,1,5] y) "
               "{ y = GridSample<mode = \"nearest\">(x, g) }",
      .target = "h14",
      .refused_by = "form-not-lowered"},
