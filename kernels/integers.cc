@@ -24,7 +24,7 @@ Verdict Refuse(absl::string_view rule, std::string why) {
 
 // "int64 values", "int32 values in 0..5000".
 std::string Named(DataType type, const std::optional<Interval>& interval) {
-  const std::string name = absl::StrCat(DataTypeName(type), " values");
+  std::string name = absl::StrCat(DataTypeName(type), " values");
   const Interval limits = *LimitsOf(type);
   const bool any = !interval || (interval->low == limits.low && interval->high == limits.high);
   if (any) return name;
