@@ -87,7 +87,7 @@ class Scheduler::Runner {
     Note("crossing", absl::StrCat("to engine: ", s_.graph_.values[value].name), start);
     if (hazards_ != nullptr) {
       hazards_->AddPort(s_.plan_.first_segment + ReaderOf(value), s_.graph_.values[value].name,
-                        tensor, UnitThatReads(value).type);
+                        tensor);
     }
     return absl::OkStatus();
   }
