@@ -49,7 +49,7 @@ struct ImportOptions {
   std::shared_ptr<const Graph>* as_read = nullptr;
   int stop_after = -1;  // stop after this many rewrites (to bisect a wrong rewrite); -1: no limit
   // Whether the error of a model that cannot have these sizes names them and sizes that fit, which
-  // takes up to 73 more imports.
+  // takes up to 81 more imports.
   bool find_sizes = true;
 };
 

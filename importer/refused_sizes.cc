@@ -37,18 +37,34 @@ std::vector<std::string> SizesOf(const ImportOptions& options) {
   return sizes;
 }
 
-// `options` without the sizes that the refusal does not depend on. What stays is refused too.
-ImportOptions WithoutInnocent(const ImportOptions& options, const ImportAgain& import) {
-  constexpr size_t kMostNames = 8;  // an import for each
-  ImportOptions guilty = options;
-  if (options.dims.size() + options.shapes.size() > kMostNames) return guilty;
-  const auto drop = [&](auto ImportOptions::*sizes, const std::string& name) {
-    ImportOptions without = guilty;
-    (without.*sizes).erase(name);
-    if (absl::IsInvalidArgument(import(without).status())) guilty = std::move(without);
+// `options` with only the sizes that are to blame: those that the model cannot have alone or, if it
+// can have each alone, those without which the others are accepted.
+ImportOptions GuiltyOnly(const ImportOptions& options, const ImportAgain& import) {
+  constexpr size_t kMostNames = 8;  // two imports for each
+  if (options.dims.size() + options.shapes.size() > kMostNames) return options;
+  const auto is_refused = [&](const ImportOptions& tried) {
+    return absl::IsInvalidArgument(import(tried).status());
   };
-  for (const auto& dim : options.dims) drop(&ImportOptions::dims, dim.first);
-  for (const auto& shape : options.shapes) drop(&ImportOptions::shapes, shape.first);
+  const auto for_each = [&](const auto& visit) {
+    for (const auto& dim : options.dims) visit(&ImportOptions::dims, dim);
+    for (const auto& shape : options.shapes) visit(&ImportOptions::shapes, shape);
+  };
+  ImportOptions none = options;
+  none.dims.clear();
+  none.shapes.clear();
+  ImportOptions guilty = none;
+  for_each([&](auto sizes, const auto& size) {
+    ImportOptions alone = none;
+    (alone.*sizes).insert(size);
+    if (is_refused(alone)) (guilty.*sizes).insert(size);
+  });
+  if (!guilty.dims.empty() || !guilty.shapes.empty()) return guilty;
+  guilty = options;
+  for_each([&](auto sizes, const auto& size) {
+    ImportOptions without = guilty;
+    (without.*sizes).erase(size.first);
+    if (is_refused(without)) guilty = std::move(without);
+  });
   return guilty;
 }
 
@@ -184,7 +200,7 @@ absl::Status ExplainSizes(const ImportOptions& options, const absl::Status& refu
   const absl::StatusOr<Model> model = import(free);
   if (!model.ok()) return refusal;  // the model is refused at any size
   if (!options.find_sizes) return AsUsageError(refusal);
-  const ImportOptions guilty = WithoutInnocent(sized, import);
+  const ImportOptions guilty = GuiltyOnly(sized, import);
   const std::string fitting = SizeSearch(sized, *model, import).Run();
   const bool one = guilty.shapes.empty() && guilty.dims.size() == 1;
   return UsageError(absl::StrCat(

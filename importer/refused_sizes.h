@@ -17,7 +17,7 @@ using ImportAgain = std::function<absl::StatusOr<Model>(const ImportOptions&)>;
 
 // `refusal` is the error of importing the model with `options`. Returns a UsageError as above if
 // the model can be imported without the sizes of `options`, so that these are the cause; else
-// `refusal`. Imports the model up to 73 times, in a few seconds; only once if
+// `refusal`. Imports the model up to 81 times, in a few seconds; only once if
 // options.find_sizes is false, and then names neither sizes nor remedies.
 absl::Status ExplainSizes(const ImportOptions& options, const absl::Status& refusal,
                           const ImportAgain& import);

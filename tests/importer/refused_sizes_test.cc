@@ -72,7 +72,7 @@ TEST(RefusedSizes, TheSizeTheNodeAndSizesThatFitAreNamed) {
       // Both sizes must change.
       {kHalves,
        {.dims = {{"h", 100}, {"w", 100}}},
-       "w=100: the model cannot have this size: ",
+       "h=100, w=100: the model cannot have these sizes: ",
        "(Concat",
        "; sizes that fit: h=96,w=96 or h=104,w=104"},
       {kHalves,
