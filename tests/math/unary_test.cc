@@ -96,13 +96,15 @@ TEST(Unary, EdgesOfTheRange) {
   EXPECT_EQ(Apply({Unary::kIsInf}, -kInfinity), 1.0f);
 }
 
-TEST(Unary, TablesAreSharedWhileHeld) {
-  auto first = TableFor({Unary::kElu, 0.5f});
-  EXPECT_EQ(TableFor({Unary::kElu, 0.5f}), first);
-  EXPECT_NE(TableFor({Unary::kElu, 0.25f}), first);
-  const std::weak_ptr<const UnaryTable> watch = first;
-  first.reset();
-  EXPECT_TRUE(watch.expired());
+TEST(Unary, TablesAreSharedAndKeptUntilThereAreMany) {
+  const std::weak_ptr<const UnaryTable> first = TableFor({Unary::kElu, 0.5f});
+  EXPECT_FALSE(first.expired());
+  EXPECT_EQ(TableFor({Unary::kElu, 0.5f}), first.lock());
+  EXPECT_NE(TableFor({Unary::kElu, 0.25f}), first.lock());
+  const auto held = TableFor({Unary::kElu, 0.75f});
+  for (int i = 1; i <= 100; ++i) TableFor({Unary::kElu, static_cast<float>(i)});
+  EXPECT_TRUE(first.expired());
+  EXPECT_EQ(TableFor({Unary::kElu, 0.75f}), held);
 }
 
 // Checks that computed(x) differs from the table by at most one step for every Half. Below -2.5 it
