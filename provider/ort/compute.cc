@@ -98,7 +98,7 @@ absl::Status FusedProgram::ReadInputs(OrtKernelContext* context, const Surfaces&
     }
     math::Tally tally;
     ToSurface(tensor, port.layout, surfaces[i].data(), watch.ForInput(tally));
-    watch.Input(tally, tensor.elements(), port.tensor.name, port.node);
+    watch.Input(tally, tensor.elements(), port.tensor.name, port.unit);
   }
   return absl::OkStatus();
 }
@@ -140,7 +140,7 @@ absl::Status FusedProgram::WriteOutputs(OrtKernelContext* context, const Surface
     FromSurface(surfaces[inputs_.size() + i].data(), port.layout, port.tensor.type,
                 port.tensor.dims, to, watch.ForOutput(tally));
     ANEMONE_ASSIGN_OR_RETURN(const int64_t elements, ElementCount(port.tensor.dims));
-    watch.Output(tally, elements, port.tensor.name, port.node);
+    watch.Output(tally, elements, port.tensor.name, port.unit);
   }
   for (const Constant& constant : constants_) {
     ANEMONE_ASSIGN_OR_RETURN(std::byte * to,
