@@ -193,6 +193,13 @@ bool IsBeyond(const GraphView& view, const BeyondFacts& beyond, ValueId value) {
   return IsFloating(view.graph.values[value].type) && beyond.IsBeyond(value);
 }
 
+// The numbers beyond fp16's range that the value is known to have are infinities, which fp16 has too.
+bool IsEndless(const GraphView& view, const BeyondFacts& beyond, ValueId value) {
+  const Bounds& b = beyond.NumbersOf(value);
+  return !view.Floats().IsKnown(value) && (b.low == 0 || b.low <= -kEndless) &&
+         (b.high == 0 || b.high >= kEndless);
+}
+
 bool IsInside(const GraphView& view, const Match& match, ValueId value) {
   const NodeId producer = view.graph.values[value].producer;
   return std::find(match.nodes.begin(), match.nodes.end(), producer) != match.nodes.end();
@@ -206,12 +213,15 @@ std::optional<Verdict> RefusalOfNode(const GraphView& view, const BeyondFacts& b
     if (value == kNone) continue;
     if (auto refusal = RefusalOfConstant(view, beyond, node, i)) return refusal;
     const bool is_read = view.Constant(value) == nullptr && !IsInside(view, match, value);
-    if (is_read && IsBeyond(view, beyond, value) && !beyond.IsFlat(node, value)) {
+    if (is_read && IsBeyond(view, beyond, value) && !IsEndless(view, beyond, value) &&
+        !beyond.IsFlat(node, value)) {
       return Refuse(BeyondText(view, beyond, value));
     }
   }
   for (ValueId made : node.outputs) {
     if (made == kNone || !IsBeyond(view, beyond, made) || beyond.IsFlat(made)) continue;
+    // A constant infinity of the node itself would be clamped.
+    if (node.op_type != "Where" && IsEndless(view, beyond, made)) continue;
     const bool is_inner = view.graph.values[made].producer != match.nodes.back();
     if (!is_inner) return Refuse(BeyondText(view, beyond, made));
   }
