@@ -42,7 +42,7 @@ const MaskCase kCases[] = {
     // The user saw -65504 for -1e9, and for -infinity.
     {"output", "y = Where(c, x, k)", {"/#0"}},
     {"infinite_output", "y = Where(c, x, k)", {"/#0"}, "float k = {-inf}"},
-    {"infinite_added", "a = Where(c, x, k) y = Add(a, x)", {"/#0", "/#1"}, "float k = {-inf}"},
+    {"infinite_added", "a = Where(c, x, k) y = Add(a, x)", {"/#0"}, "float k = {-inf}"},
     {"positive_output", "y = Where(c, k, x)", {"/#0"}, "float k = {1e9}"},
     {"two_readers",
      "d = Where(c, x, k) s = Softmax(d) n = Neg(d) y = Sub(n, s)",
