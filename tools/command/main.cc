@@ -184,7 +184,7 @@ std::string ParseProblem(const Command* command, const CLI::ParseError& error, i
                     : absl::StrCat("command line: '", argv[1], "' is not a command; ",
                                    VersionHint(argv[1]), "see anemone help");
   }
-  const std::string unknown = UnknownOption(*command, argc, argv);
+  std::string unknown = UnknownOption(*command, argc, argv);
   if (!unknown.empty()) return unknown;
   std::string what = error.what();
   if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr) {
