@@ -129,12 +129,12 @@ absl::StatusOr<Sampled> SampledBy(const Request& r, LowerContext& c) {
   }
   if (c.route() == Route::kMil) return c.NotLowered("GridSample as one unit on route mil");
   // The grid, the positions in pixels and their product with the scale are rounded to fp16.
-  constexpr int64_t kMostExtent = 128, kRoundings = 2048;
+  constexpr int64_t kMostExtent = 64, kRoundings = 2048;
   const int64_t extent = std::max(r.image[2], r.image[3]);
   if (extent > kMostExtent) {
     return c.NotLowered(
-        "GridSample of more than 128 rows or columns as one unit, where a position in fp16 is off "
-        "by more than a sixteenth of an element");
+        "GridSample of more than 64 rows or columns as one unit, where a position in fp16 is off "
+        "by more than a thirty-second of an element");
   }
   const std::string off =
       absl::StrCat(static_cast<double>(extent) / kRoundings, " elements in the place of a sample");

@@ -209,7 +209,7 @@ const std::vector<Case> kCases = {
      .target = "h14",
      .units = {"GOC", "GOC", "Resample", "Transpose"}},
     {.name = "too_wide_for_positions_in_fp16",
-     .model = "(float[1,1,1,129] x, float[1,1,5,2] g) => (float[1,1,1,5] y) "
+     .model = "(float[1,1,1,65] x, float[1,1,5,2] g) => (float[1,1,1,5] y) "
               "{ y = GridSample<mode = \"nearest\">(x, g) }",
      .target = "h14",
      .refused_by = "form-not-lowered"},
