@@ -2,8 +2,8 @@
 // engine/tables/costs.json.
 //
 //   std::optional<NetworkCost> cost = CostOf(network, target);  // nullopt: no rates are published
-//   cost->us;         // of one run, with its dispatch
-//   cost->units[3];   // {41.5, CostLimit::kCompute}
+//   const double us = cost->us;          // of one run, with its dispatch
+//   const Cost unit = cost->units[3];    // {41.5, CostLimit::kCompute}
 //
 // The model is the guide's (ch18): a unit takes the longer of its arithmetic and its transfers, and
 // a run takes one dispatch more. What crosses the memory bus are the ports, the weights (in the

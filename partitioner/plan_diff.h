@@ -1,8 +1,11 @@
 // partitioner/plan_diff.h: what differs between two plans: which nodes moved between engine and CPU
 // and why, which were added or removed, and what that costs.
 //
-//   ANEMONE_ASSIGN_OR_RETURN(PlanDiff diff, DiffPlans({"old.onnx", old_plan}, {"new.onnx",
-//   new_plan})); std::cout << DiffText(diff, 80, /*every_node=*/false);
+//   ANEMONE_ASSIGN_OR_RETURN(const Plan plan, MakePlan(model, {.target = t}));
+//   const Json old_plan = PlanJson(model, plan), new_plan = PlanJson(model, plan);
+//   const absl::StatusOr<PlanDiff> diff =
+//       DiffPlans({"old.onnx", old_plan}, {"new.onnx", new_plan});
+//   if (diff.ok()) std::cout << DiffText(*diff, 80, /*every_node=*/false);
 //
 // A plan is an item of "targets" in the document of `anemone check --json`, so saved documents can
 // be compared too. Two plans of one model are matched by the ids of the file's nodes. Those of two

@@ -46,8 +46,9 @@ class CheckKeywords(TypedDict, total=False):
     rewrites: bool
     # What to keep off the engine: maximal, cpu, refuse:UNIT[,UNIT...] or insist:RULE. `maximal`
     # keeps nothing off the engine, `cpu` everything, `refuse:Pooling` that unit (`anemone units`
-    # lists them). `insist:fp16-range` puts nodes on the engine whose values or constants are known
-    # to leave the range of fp16. Default: maximal.
+    # lists them), `refuse:node:NODE` one node, by its name, its id, or the name of one of its
+    # outputs. `insist:fp16-range` puts nodes on the engine whose values or constants are known to
+    # leave the range of fp16. Default: maximal.
     policy: str
     # Limit values to the range of fp16 before softmax and layer normalization. A value that became
     # infinite is then 65504, so that it does not spread; other values do not change. Each such
@@ -76,8 +77,9 @@ class SessionKeywords(TypedDict, total=False):
     rewrites: bool
     # What to keep off the engine: maximal, cpu, refuse:UNIT[,UNIT...] or insist:RULE. `maximal`
     # keeps nothing off the engine, `cpu` everything, `refuse:Pooling` that unit (`anemone units`
-    # lists them). `insist:fp16-range` puts nodes on the engine whose values or constants are known
-    # to leave the range of fp16. Default: maximal.
+    # lists them), `refuse:node:NODE` one node, by its name, its id, or the name of one of its
+    # outputs. `insist:fp16-range` puts nodes on the engine whose values or constants are known to
+    # leave the range of fp16. Default: maximal.
     policy: str
     # Where engine segments run: auto or software. Default: auto.
     device: str
