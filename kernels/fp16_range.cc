@@ -193,7 +193,8 @@ bool IsBeyond(const GraphView& view, const BeyondFacts& beyond, ValueId value) {
   return IsFloating(view.graph.values[value].type) && beyond.IsBeyond(value);
 }
 
-// The numbers beyond fp16's range that the value is known to have are infinities, which fp16 has too.
+// The numbers beyond fp16's range that the value is known to have are infinities, which fp16 has
+// too.
 bool IsEndless(const GraphView& view, const BeyondFacts& beyond, ValueId value) {
   const Bounds& b = beyond.NumbersOf(value);
   return !view.Floats().IsKnown(value) && (b.low == 0 || b.low <= -kEndless) &&

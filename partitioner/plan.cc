@@ -25,6 +25,7 @@
 #include "partitioner/cover.h"
 #include "partitioner/data_sizes.h"
 #include "partitioner/macs.h"
+#include "partitioner/plan_costs.h"
 #include "partitioner/unit_names.h"
 #include "warning_table.h"  // generated
 
@@ -404,6 +405,7 @@ absl::StatusOr<Plan> MakePlan(const Model& model, const PlanOptions& options) {
   NumberSegments(plan, 0);
   AddFolded(model, plan);
   if (plan.engine_segments() == 0) plan.status = Status::kUnknown;  // the engine accepted nothing
+  plan.costs = std::make_shared<const PlanCosts>(CostsOf(model, plan));
   AddWarnings(model, plan);
   for (const ImportWarning& w : model.warnings) {
     const auto origin = std::find_if(model.origins.begin(), model.origins.end(),

@@ -12,6 +12,7 @@
 #define ANEMONE_PARTITIONER_PLAN_H_
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -90,6 +91,8 @@ struct PlanWarning {
   bool of_kind = false;                             // the warning applies to all units of a kind
 };
 
+struct PlanCosts;  // partitioner/plan_costs.h
+
 struct Plan {
   const Target* target = nullptr;
   Route route = Route::kNetplist;
@@ -99,6 +102,9 @@ struct Plan {
   std::vector<PlanWarning> warnings;
   // The number of segments[0] in reports. Segments of bodies are numbered after the outer ones.
   int first_segment = 0;
+  // Of the outermost plan; null in those of bodies, and in one that was read from a package. Made
+  // with the plan, because a session drops weights once they are packed.
+  std::shared_ptr<const PlanCosts> costs;
 
   // These include the bodies.
   int engine_segments() const;

@@ -159,7 +159,7 @@ void AddReason(const PlanEntry& entry, Json& json) {
 }
 
 Json PlanJson(const Model& model, const Plan& plan) {
-  const PlanCosts costs = CostsOf(model, plan);
+  const PlanCosts costs = plan.costs == nullptr ? PlanCosts() : *plan.costs;
   Json nodes = Json::array();
   Json segments = Json::array();
   for (const PlanPart& part : PartsOf(model.graph, plan)) {

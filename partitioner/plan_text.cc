@@ -270,9 +270,9 @@ const char* LimitText(CostLimit limit) {
 }
 
 // "estimate: 0.69 ms a run on the chip; 2 dispatches are 0.46 ms of it"; "" if there is none.
-std::string CostText(const Model& model, const Plan& plan) {
-  const PlanCosts costs = CostsOf(model, plan);
-  if (costs.of_segments.empty()) return "";
+std::string CostText(const Plan& plan) {
+  if (plan.costs == nullptr || plan.costs->of_segments.empty()) return "";
+  const PlanCosts& costs = *plan.costs;
   double engine_us = 0;
   const Cost* longest = nullptr;
   for (const auto& [number, cost] : costs.of_segments) {
@@ -426,7 +426,7 @@ std::string PlanText(const Model& model, const Plan& plan, const PlanTextOptions
   out += RuntimeRemedy(model, options);
   if (options.free_dimensions) out += FreeDimensionsText(model, options.width);
   absl::StrAppend(&out, "  ", CountsText(model, plan), "\n");
-  if (const std::string cost = CostText(model, plan); !cost.empty()) {
+  if (const std::string cost = CostText(plan); !cost.empty()) {
     out += Paragraph(2, 4, options, cost);
   }
   if (options.every_node) {

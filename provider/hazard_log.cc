@@ -49,7 +49,9 @@ void HazardLog::AddConstantsOf(const Model& model, const GraphView& view, const 
   }
 }
 
-void HazardLog::Add(const Hazard& where, const std::vector<UnitHazard>& found) {
+void HazardLog::Add(const Hazard& where, const std::vector<UnitHazard>& found,
+                    const std::string& reader) {
+  const std::string& node = where.node.empty() ? reader : where.node;
   std::lock_guard<std::mutex> lock(mutex_);
   for (const UnitHazard& h : found) {
     Hazard& told = hazards_.emplace_back(where);
@@ -60,10 +62,9 @@ void HazardLog::Add(const Hazard& where, const std::vector<UnitHazard>& found) {
     told.operands = h.operands;
     if (h.rule->limit != 0) told.limit = h.rule->limit;
     told.message += h.rule->words;
-    told.remedy = h.rule->remedy;
-    if (!where.node.empty()) {
-      absl::StrReplaceAll({{"node:NODE", absl::StrCat("node:", where.node)}}, &told.remedy);
-    }
+    told.remedy = node.empty()
+                      ? absl::StrReplaceAll(h.rule->remedy, {{" (--policy refuse:node:NODE)", ""}})
+                      : absl::StrReplaceAll(h.rule->remedy, {{"node:NODE", "node:" + node}});
     told.rule = h.rule->rule;
     told.source = h.rule->source;
     told.status = std::string(StatusName(h.rule->status));
@@ -90,11 +91,12 @@ void HazardLog::AddUnit(int segment, const UnitRun& run) {
   Add(where, *found);
 }
 
-void HazardLog::AddPort(int segment, const std::string& value, const Tensor& tensor) {
+void HazardLog::AddPort(int segment, const std::string& value, const Tensor& tensor,
+                        const std::string& reader) {
   Hazard where;
   where.name = value;
   where.segment = segment;
-  Add(where, PortHazards(tensor));
+  Add(where, PortHazards(tensor), reader);
 }
 
 absl::StatusOr<std::vector<Hazard>> HazardLog::Take() {

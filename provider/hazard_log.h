@@ -27,14 +27,17 @@ class HazardLog {
   // `segment` is the number shown in reports (Plan::first_segment).
   void AddUnit(int segment, const UnitRun& run);
   // Adds a value that enters the engine in `segment`.
-  void AddPort(int segment, const std::string& value, const Tensor& tensor);
+  // `reader`: a value that the node which reads the port makes.
+  void AddPort(int segment, const std::string& value, const Tensor& tensor,
+               const std::string& reader);
 
   // Returns all hazards in the order of the plan's segments; in a segment, ports come before units.
   absl::StatusOr<std::vector<Hazard>> Take();
 
  private:
   // A message in `where` is put before that of the hazard.
-  void Add(const Hazard& where, const std::vector<UnitHazard>& found);
+  void Add(const Hazard& where, const std::vector<UnitHazard>& found,
+           const std::string& reader = "");
   void AddConstants(const Model& model, const Plan& plan);
   void AddConstantsOf(const Model& model, const GraphView& view, const Node& node, int segment);
 

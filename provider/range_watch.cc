@@ -8,14 +8,6 @@
 namespace anemone {
 namespace {
 
-// The value after which a unit is named: "y" of "y" and of "y#2".
-absl::string_view ValueOf(absl::string_view unit) {
-  const size_t mark = unit.rfind('#');
-  const bool is_number = mark != absl::string_view::npos &&
-                         unit.find_first_not_of("0123456789", mark + 1) == absl::string_view::npos;
-  return is_number ? unit.substr(0, mark) : unit;
-}
-
 std::string Advice(const RangeWarning& warning, absl::string_view option, absl::string_view node) {
   if (warning.unit.empty()) return "";
   const std::string makes = Printable(ValueOf(warning.unit));
@@ -27,6 +19,13 @@ std::string Advice(const RangeWarning& warning, absl::string_view option, absl::
 }
 
 }  // namespace
+
+absl::string_view ValueOf(absl::string_view unit) {
+  const size_t mark = unit.rfind('#');
+  const bool is_number = mark != absl::string_view::npos &&
+                         unit.find_first_not_of("0123456789", mark + 1) == absl::string_view::npos;
+  return is_number ? unit.substr(0, mark) : unit;
+}
 
 std::string ReaderOf(const Network& network, int input) {
   for (const Unit& unit : network.units) {

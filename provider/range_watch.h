@@ -20,6 +20,9 @@
 
 namespace anemone {
 
+// The value after which a unit is named: "y" of "y" and of "y#2".
+absl::string_view ValueOf(absl::string_view unit);
+
 // The name of the first unit that reads an input port, or "": that of the value which the unit
 // makes, and perhaps '#' and a number.
 std::string ReaderOf(const Network& network, int input);

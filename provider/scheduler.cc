@@ -87,7 +87,7 @@ class Scheduler::Runner {
     Note("crossing", absl::StrCat("to engine: ", s_.graph_.values[value].name), start);
     if (hazards_ != nullptr) {
       hazards_->AddPort(s_.plan_.first_segment + ReaderOf(value), s_.graph_.values[value].name,
-                        tensor);
+                        tensor, std::string(ValueOf(UnitThatReads(value))));
     }
     return absl::OkStatus();
   }

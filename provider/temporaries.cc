@@ -171,12 +171,17 @@ bool LockNew(int file) {
   return ::fstat(file, &info) != 0 || info.st_nlink > 0;
 }
 
-}  // namespace
-
-Temporary::Temporary(std::string path, int file) : path_(std::move(path)), file_(file) {
+void Register(const std::string& path) {
   const std::lock_guard<std::mutex> lock(All().mutex);
-  All().paths.insert(path_);
+  All().paths.insert(path);
 }
+
+void Forget(const std::string& path) {
+  const std::lock_guard<std::mutex> lock(All().mutex);
+  All().paths.erase(path);
+}
+
+}  // namespace
 
 absl::StatusOr<std::unique_ptr<Temporary>> Temporary::Make(const std::string& path, Kind kind) {
   Sweep(FolderOf(path));
@@ -185,10 +190,16 @@ absl::StatusOr<std::unique_ptr<Temporary>> Temporary::Make(const std::string& pa
   for (int i = 0; i < kTries; ++i) {
     std::string name = RandomName(path);
     int file = -1;
+    Register(name);  // before it exists: a signal may come at once
     if (kind == Kind::kFile) {
       file = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
     } else if (::mkdir(name.c_str(), 0777) == 0) {
       file = ::open(name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    }
+    if (file < 0) {
+      const int problem = errno;
+      Forget(name);
+      errno = problem;
     }
     if (file < 0 && errno == EEXIST) continue;
     if (file < 0) return absl::ErrnoToStatus(errno, "cannot be written");
@@ -202,8 +213,7 @@ Temporary::~Temporary() {
   if (!path_.empty()) {
     std::error_code error;
     fs::remove_all(path_, error);
-    const std::lock_guard<std::mutex> lock(All().mutex);
-    All().paths.erase(path_);
+    Forget(path_);
   }
   ::close(file_);
 }
@@ -212,10 +222,7 @@ bool Temporary::RenameTo(const std::string& path, bool flush) {
   if (flush && ::fsync(file_) != 0 && errno != EINVAL)
     return false;  // EINVAL: not for folders here
   if (std::rename(path_.c_str(), path.c_str()) != 0) return false;
-  {
-    const std::lock_guard<std::mutex> lock(All().mutex);
-    All().paths.erase(path_);
-  }
+  Forget(path_);
   path_.clear();
   if (!flush) return true;
   // A name is on the disk only after its folder has been flushed.

@@ -32,7 +32,7 @@ class Temporary {
   bool RenameTo(const std::string& path, bool flush = true);
 
  private:
-  Temporary(std::string path, int file);
+  Temporary(std::string path, int file) : path_(std::move(path)), file_(file) {}
 
   std::string path_;  // empty when renamed
   int file_;

@@ -6,7 +6,6 @@
 // the positions in pixels are rounded to fp16. MIL's other coordinates can be checked but not run.
 #include "kernels/units/affine_transform.h"
 
-
 #include "base/status_macros.h"
 #include "kernels/mil.h"
 #include "kernels/mil/mil_sampling.h"

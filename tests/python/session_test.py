@@ -226,7 +226,7 @@ class Sessions(PackageTest):
                 session.run({"x": np.array([1, 2, 3, 300], np.float32)})
             self.assertEqual(__file__, caught.filename)
             told, = session.run_warnings
-            self.assertIn("node 'square' (Mul) computes it: policy='refuse:ElementWise' runs it on the CPU", told)
+            self.assertIn("node 'square' (Mul) computes it: policy='refuse:node:y' runs it on the CPU", told)
             with warnings.catch_warnings():
                 warnings.simplefilter("error")
                 session.run({"x": np.array([1, 2, 3, 300], np.float32)})

@@ -1,6 +1,6 @@
-// tools/command/flags.h: every command and every flag. Parsing, --help, the man page, the completion
-// scripts and docs/cli.md are all made from the tables of command_list.cc and flags.cc. The flags
-// that are settings come from the table of provider/settings.h.
+// tools/command/flags.h: every command and every flag. Parsing, --help, the man page, the
+// completion scripts and docs/cli.md are all made from the tables of command_list.cc and flags.cc.
+// The flags that are settings come from the table of provider/settings.h.
 #ifndef ANEMONE_TOOLS_COMMAND_FLAGS_H_
 #define ANEMONE_TOOLS_COMMAND_FLAGS_H_
 
