@@ -251,7 +251,7 @@ std::string CountsText(const Model& model, const Plan& plan) {
 }
 
 std::string Milliseconds(double us) {
-  return absl::StrFormat(us < 9'995 ? "%.2f ms" : us < 99'950 ? "%.1f ms" : "%.0f ms", us / 1000);
+  return absl::StrFormat("%.*f ms", us < 9'995 ? 2 : us < 99'950 ? 1 : 0, us / 1000);
 }
 
 // What takes most of the time of a segment.
