@@ -14,7 +14,7 @@ std::vector<std::pair<int, int>> ByFewestChanges(absl::Span<const std::string> a
   const int most = std::min(n + m, kMostChanges);
   std::vector<int> furthest(2 * static_cast<size_t>(most) + 3);
   std::vector<std::vector<int>> rounds;  // `furthest` from -d to d, before each round
-  const auto at = [&](int k) -> int& { return furthest[static_cast<size_t>(k + most + 1)]; };
+  const auto at = [&](int k) -> int& { return furthest[k + most + 1]; };
   // Whether the path to diagonal k comes from the diagonal above, by a step in b.
   const auto comes_from_above = [](int d, int k, int below, int above) {
     return k == -d || (k != d && below < above);
@@ -30,7 +30,7 @@ std::vector<std::pair<int, int>> ByFewestChanges(absl::Span<const std::string> a
       std::vector<std::pair<int, int>> pairs;
       for (int step = d, diagonal = k, end = n; step >= 0; --step) {
         const std::vector<int>& before = rounds[step];  // from diagonal -step - 1
-        const auto was = [&](int j) { return before[static_cast<size_t>(j + step + 1)]; };
+        const auto was = [&](int j) { return before[j + step + 1]; };
         const bool from_above =
             comes_from_above(step, diagonal, was(diagonal - 1), was(diagonal + 1));
         const int previous = from_above ? diagonal + 1 : diagonal - 1;
