@@ -365,11 +365,9 @@ def write_costs(tables, out):
             *rates, "dispatch_us", "cpu_flops", "cpu_bytes_per_second"))
         body.append(f"    {{{quoted(row['target'])}, {numbers}, {status_enum(row['status'])}, "
                     f"{quoted(row['source'])}}},")
-    error = data["error"]
     body += ["};", "", "}  // namespace", "",
              "absl::Span<const CostRates> AllCostRates() { return kRates; }", "",
-             f"const CostError kCostError = {{{error['median_percent']}, {error['graphs']}, "
-             f"{quoted(error['source'])}}};", "", "}  // namespace anemone", ""]
+             "}  // namespace anemone", ""]
     write(out / "cost_table.cc", "\n".join(body))
 
 

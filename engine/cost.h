@@ -54,14 +54,6 @@ struct CostRates {
 absl::Span<const CostRates> AllCostRates();
 const CostRates* FindCostRates(const Target& target);  // null if there are none
 
-// The published error of the model: half of its estimates for that many graphs are within it.
-struct CostError {
-  int median_percent;
-  int graphs;
-  const char* source;
-};
-extern const CostError kCostError;
-
 std::optional<NetworkCost> CostOf(const Network& network, const Target& target);
 
 }  // namespace anemone

@@ -55,7 +55,6 @@ class Zoo {
   Zoo(const Options& options, Results results) : options_(options), results_(std::move(results)) {}
 
   absl::Status Run(const ZooWork& work, const std::vector<ZooModel>& models);
-  const Results& results() const { return results_; }
   Results& results() { return results_; }
 
  private:
