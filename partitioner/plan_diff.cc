@@ -13,6 +13,7 @@
 #include "base/printable.h"
 #include "base/status_macros.h"
 #include "base/wrapped_text.h"
+#include "engine/formats/json_keys.h"
 #include "partitioner/align.h"
 #include "partitioner/plan_text.h"
 
@@ -22,12 +23,6 @@ namespace {
 absl::Status Misshapen(const PlanDocument& document, absl::string_view what) {
   return absl::InvalidArgumentError(
       absl::StrCat(document.path, ": not a document of `anemone check --json`: ", what));
-}
-
-// The text at `key`; "" if it is null or missing.
-std::string TextAt(const Json& object, const char* key) {
-  const auto found = object.find(key);
-  return found != object.end() && found->is_string() ? found->get<std::string>() : "";
 }
 
 // An entry of a plan, with the ids of the nodes that it covers.
@@ -202,12 +197,6 @@ PlanDiff::Side SideOf(const PlanDocument& document, size_t nodes) {
 
 constexpr const char* kCompared[] = {"macs", "engine_macs", "engine_segments", "cpu_segments"};
 
-const Json& At(const Json& summary, const char* key) {
-  static const Json null;
-  const auto found = summary.is_object() ? summary.find(key) : summary.end();
-  return found == summary.end() ? null : *found;
-}
-
 Json NodeJson(const PlannedNode& node) {
   return {{"id", node.id},
           {"name", node.name},
@@ -348,7 +337,7 @@ absl::StatusOr<PlanDiff> DiffPlans(const PlanDocument& a, const PlanDocument& b)
   }
   diff.equal = diff.moved.empty() && diff.added.empty() && diff.removed.empty() &&
                std::all_of(std::begin(kCompared), std::end(kCompared), [&](const char* key) {
-                 return At(diff.a.summary, key) == At(diff.b.summary, key);
+                 return AtOrNull(diff.a.summary, key) == AtOrNull(diff.b.summary, key);
                });
   return diff;
 }
@@ -389,8 +378,8 @@ std::string DiffText(const PlanDiff& diff, int width, bool every_node) {
   absl::StrAppend(&out, absl::StrFormat("  %18s  %10s  %10s\n", "", "a", "b"));
   for (const Line& line : kLines) {
     absl::StrAppend(&out, absl::StrFormat("  %-18s  %10s  %10s\n", line.title,
-                                          line.cell(At(diff.a.summary, line.key)),
-                                          line.cell(At(diff.b.summary, line.key))));
+                                          line.cell(AtOrNull(diff.a.summary, line.key)),
+                                          line.cell(AtOrNull(diff.b.summary, line.key))));
   }
   Lister lister(width, every_node, out);
   for (const auto& [way, by_reason] : MovesOf(diff)) {

@@ -30,4 +30,15 @@ absl::StatusOr<const Json*> ObjectAt(const Json& json, const std::string& key) {
   return &json[key];
 }
 
+const Json& AtOrNull(const Json& json, const char* key) {
+  static const Json& null = *new Json;
+  const auto found = json.is_object() ? json.find(key) : json.end();
+  return found == json.end() ? null : *found;
+}
+
+std::string TextAt(const Json& json, const char* key) {
+  const Json& value = AtOrNull(json, key);
+  return value.is_string() ? value.get<std::string>() : "";
+}
+
 }  // namespace anemone

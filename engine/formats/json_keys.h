@@ -47,6 +47,12 @@ absl::Status ReadIfThere(const Json& json, const char* key, T& to) {
   return absl::Status(status.code(), std::string(key) + ": " + std::string(status.message()));
 }
 
+// The value at `key`, or null.
+const Json& AtOrNull(const Json& json, const char* key);
+
+// The text at `key`; "" if there is none.
+std::string TextAt(const Json& json, const char* key);
+
 }  // namespace anemone
 
 #endif  // ANEMONE_ENGINE_FORMATS_JSON_KEYS_H_

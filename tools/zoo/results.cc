@@ -13,16 +13,12 @@
 #include "absl/strings/string_view.h"
 #include "base/mapped_file.h"
 #include "base/status_macros.h"
+#include "engine/formats/json_keys.h"
 #include "partitioner/plan_json.h"
 #include "provider/new_file.h"
 
 namespace anemone {
 namespace {
-
-std::string TextAt(const Json& line, const char* key) {
-  const auto found = line.find(key);
-  return found != line.end() && found->is_string() ? found->get<std::string>() : "";
-}
 
 bool IsLine(const Json& line) {
   if (!line.is_object() || TextAt(line, "path").empty() || TextAt(line, "key").empty() ||
@@ -65,13 +61,6 @@ absl::StatusOr<Results> Results::Open(const std::string& path) {
 const Json* Results::Find(const std::string& path) const {
   const auto found = lines_.find(path);
   return found == lines_.end() ? nullptr : &found->second;
-}
-
-const Json* Results::FindKey(const std::string& key) const {
-  for (const auto& [path, line] : lines_) {
-    if (TextAt(line, "key") == key) return &line;
-  }
-  return nullptr;
 }
 
 absl::Status Results::Add(Json line) {

@@ -20,8 +20,6 @@ class Results {
 
   // The line of this model, or null.
   const Json* Find(const std::string& path) const;
-  // Any line with this key, or null.
-  const Json* FindKey(const std::string& key) const;
   // Adds the line, in place of an earlier one of the same model.
   absl::Status Add(Json line);
   // Rewrites the file: one line for each model, sorted by path.

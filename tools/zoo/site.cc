@@ -13,6 +13,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/string_view.h"
 #include "base/status_macros.h"
+#include "engine/formats/json_keys.h"
 #include "engine/target.h"
 #include "engine/target_names.h"
 #include "partitioner/plan_text.h"
@@ -99,17 +100,6 @@ search.oninput = () => {
 </script>
 )html";
 
-std::string TextAt(const Json& object, const char* key) {
-  const auto found = object.is_object() ? object.find(key) : object.end();
-  return found != object.end() && found->is_string() ? found->get<std::string>() : "";
-}
-// Null if there is none.
-const Json& At(const Json& object, const char* key) {
-  static const Json null;
-  const auto found = object.is_object() ? object.find(key) : object.end();
-  return found == object.end() ? null : *found;
-}
-
 // A cell with the number that it is sorted by.
 std::string Cell(const Json& number, const std::string& shown) {
   if (!number.is_number()) return "<td data-value=\"\">-</td>";
@@ -124,6 +114,9 @@ std::string CountCell(const Json& count) {
 std::string TimeCell(const Json& us) {
   return Cell(us, us.is_number() ? absl::StrFormat("%.2f ms", us.get<double>() / 1000) : "");
 }
+std::string SecondsCell(const Json& seconds) {
+  return Cell(seconds, seconds.is_number() ? absl::StrFormat("%.1f", seconds.get<double>()) : "");
+}
 std::string CosineCell(const Json& cosine) {
   return Cell(cosine, cosine.is_number() ? absl::StrFormat("%.6f", cosine.get<double>()) : "");
 }
@@ -133,11 +126,16 @@ struct Column {
   std::string (*cell)(const Json& target);
 };
 constexpr Column kColumns[] = {
-    {"MACs", [](const Json& t) { return ShareCell(At(At(t, "summary"), "engine_macs_share")); }},
-    {"CPU nodes", [](const Json& t) { return CountCell(At(At(t, "summary"), "cpu_nodes")); }},
-    {"segments", [](const Json& t) { return CountCell(At(At(t, "summary"), "engine_segments")); }},
-    {"estimate", [](const Json& t) { return TimeCell(At(t, "estimate_us")); }},
-    {"cosine", [](const Json& t) { return CosineCell(At(t, "cosine")); }}};
+    {"MACs",
+     [](const Json& t) {
+       return ShareCell(AtOrNull(AtOrNull(t, "summary"), "engine_macs_share"));
+     }},
+    {"CPU nodes",
+     [](const Json& t) { return CountCell(AtOrNull(AtOrNull(t, "summary"), "cpu_nodes")); }},
+    {"segments",
+     [](const Json& t) { return CountCell(AtOrNull(AtOrNull(t, "summary"), "engine_segments")); }},
+    {"estimate", [](const Json& t) { return TimeCell(AtOrNull(t, "estimate_us")); }},
+    {"cosine", [](const Json& t) { return CosineCell(AtOrNull(t, "cosine")); }}};
 
 std::string StatusCell(const Json& line) {
   const std::string status = TextAt(line, "status");
@@ -172,7 +170,7 @@ struct Cost {
 using Reasons = std::map<std::pair<std::string, std::string>, Cost>;  // by rule and target
 
 int64_t CountAt(const Json& object, const char* key) {
-  const Json& count = At(object, key);
+  const Json& count = AtOrNull(object, key);
   return count.is_number_integer() ? count.get<int64_t>() : 0;
 }
 
@@ -180,7 +178,7 @@ Reasons ReasonsOf(const std::map<std::string, Json>& results) {
   Reasons reasons;
   for (const auto& [path, line] : results) {
     for (const Json& target : line["targets"]) {
-      for (const Json& reason : At(target, "reasons")) {
+      for (const Json& reason : AtOrNull(target, "reasons")) {
         Cost& cost = reasons[{TextAt(reason, "rule"), TextAt(target, "target")}];
         cost.nodes += CountAt(reason, "nodes");
         cost.macs += CountAt(reason, "macs");
@@ -238,11 +236,10 @@ std::string HeadRow(const std::vector<std::string>& targets) {
 
 std::string ModelRow(const Json& line, const std::string& folder,
                      const std::vector<std::string>& targets) {
-  std::string html =
-      absl::StrCat("<tr><td><a href=\"models/", Escaped(TextAt(line, "id")), "/index.html\">",
-                   Escaped(TextAt(line, "path").substr(folder.size())), "</a></td>",
-                   StatusCell(line), CountCell(At(line, "nodes")),
-                   Cell(At(line, "seconds"), absl::StrFormat("%.1f", line.value("seconds", 0.0))));
+  std::string html = absl::StrCat(
+      "<tr><td><a href=\"models/", Escaped(TextAt(line, "id")), "/index.html\">",
+      Escaped(TextAt(line, "path").substr(folder.size())), "</a></td>", StatusCell(line),
+      CountCell(AtOrNull(line, "nodes")), SecondsCell(AtOrNull(line, "seconds")));
   for (const std::string& target : targets) {
     const Json& item = TargetOf(line, target);
     for (const Column& column : kColumns) html += column.cell(item);
@@ -308,11 +305,11 @@ std::string ModelPage(const Json& line) {
       "<table><thead><tr><th>reason</th><th>target</th><th>nodes</th><th>MACs</th></tr></thead>"
       "<tbody>\n");
   for (const Json& target : line["targets"]) {
-    for (const Json& reason : At(target, "reasons")) {
+    for (const Json& reason : AtOrNull(target, "reasons")) {
       const std::string rule = TextAt(reason, "rule");
       absl::StrAppend(&html, "<tr><td><a href=\"../../reasons/", FileOfRule(rule), "\">",
                       Escaped(rule), "</a></td><td>", Escaped(TitleOf(TextAt(target, "target"))),
-                      "</td>", CountCell(At(reason, "nodes")), "<td>",
+                      "</td>", CountCell(AtOrNull(reason, "nodes")), "<td>",
                       ShortCount(CountAt(reason, "macs")), "</td></tr>\n");
     }
   }
@@ -331,11 +328,11 @@ std::string ReasonPage(const std::string& rule, const Reasons& reasons,
     if (key.first != rule) continue;
     for (const std::string& path : cost.paths) {
       const Json& line = results.at(path);
-      for (const Json& reason : At(TargetOf(line, key.second), "reasons")) {
+      for (const Json& reason : AtOrNull(TargetOf(line, key.second), "reasons")) {
         if (TextAt(reason, "rule") != rule) continue;
         absl::StrAppend(&html, "<tr><td><a href=\"../models/", Escaped(TextAt(line, "id")),
                         "/index.html\">", Escaped(path), "</a></td><td>",
-                        Escaped(TitleOf(key.second)), "</td>", CountCell(At(reason, "nodes")),
+                        Escaped(TitleOf(key.second)), "</td>", CountCell(AtOrNull(reason, "nodes")),
                         "<td>", ShortCount(CountAt(reason, "macs")), "</td></tr>\n");
       }
     }

@@ -11,7 +11,7 @@
 #include "absl/strings/str_replace.h"
 #include "base/mapped_file.h"
 #include "base/status_macros.h"
-#include "engine/formats/json.h"
+#include "engine/formats/json_keys.h"
 
 namespace anemone {
 namespace {
@@ -47,11 +47,6 @@ std::string CachedPath(const std::string& package, const std::string& file) {
   }
   return absl::StrCat(base, "/models/", absl::StrReplaceAll(package, {{"==", "-"}}), "/",
                       fs::path(file).filename().string());
-}
-
-std::string TextAt(const Json& entry, const char* key) {
-  const auto found = entry.find(key);
-  return found != entry.end() && found->is_string() ? found->get<std::string>() : "";
 }
 
 // "1x3x224x224" or "scalar".
