@@ -24,7 +24,8 @@ namespace {
 
 constexpr int kUsageBit = 64;  // of the child's exit code: the error is wrong usage
 
-// Kills this process when its parent ends, so that no child stays after Ctrl-C or a crash.
+}  // namespace
+
 void EndWithParent(pid_t parent) {
 #ifdef __linux__
   prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -39,8 +40,6 @@ std::string ReadAll(FILE* file) {
   while (const size_t count = std::fread(part, 1, sizeof(part), file)) text.append(part, count);
   return text;
 }
-
-}  // namespace
 
 absl::StatusOr<ChildResult> InChild(const std::function<absl::StatusOr<std::string>()>& work) {
   // The child writes its result, or its error, to this file.

@@ -2,6 +2,9 @@
 #ifndef ANEMONE_TOOLS_COMPARE_CHILD_PROCESS_H_
 #define ANEMONE_TOOLS_COMPARE_CHILD_PROCESS_H_
 
+#include <sys/types.h>
+
+#include <cstdio>
 #include <functional>
 #include <string>
 
@@ -22,6 +25,13 @@ absl::StatusOr<ChildResult> InChild(const std::function<absl::StatusOr<std::stri
 
 // The peak memory of a child process that does `work`.
 absl::StatusOr<double> PeakMemoryOf(const std::function<absl::Status()>& work);
+
+// In a child: kills it when its parent ends, so that no child stays after Ctrl-C or a crash. Safe
+// between fork() and exec().
+void EndWithParent(pid_t parent);
+
+// The whole file, from its beginning.
+std::string ReadAll(FILE* file);
 
 }  // namespace anemone
 

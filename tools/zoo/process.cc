@@ -1,8 +1,5 @@
 #include "tools/zoo/process.h"
 
-#ifdef __linux__
-#include <sys/prctl.h>
-#endif
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -13,25 +10,15 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "tools/compare/child_process.h"
 
 namespace anemone {
 namespace {
 
-std::string ReadAll(FILE* file) {
-  std::rewind(file);
-  std::string text;
-  char part[4096];
-  while (const size_t count = std::fread(part, 1, sizeof(part), file)) text.append(part, count);
-  return text;
-}
-
 // In the child, between fork() and exec(): only functions that are safe in a signal handler.
 [[noreturn]] void Become(char* const* words, int out, int err, const ProcessLimits& limits,
                          pid_t parent) {
-#ifdef __linux__
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-#endif
-  if (getppid() != parent) _exit(kNotStarted);
+  EndWithParent(parent);
   if (limits.memory > 0) {
     const auto bytes = static_cast<rlim_t>(limits.memory);
     const rlimit limit{bytes, bytes};
