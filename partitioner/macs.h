@@ -14,7 +14,8 @@ namespace anemone {
 std::optional<int64_t> KnownMacsOf(const Graph& graph, const Node& node);
 
 // Nullopt if one of the two is.
-inline std::optional<int64_t> SumOf(std::optional<int64_t> a, std::optional<int64_t> b) {
+template <class Number>
+std::optional<Number> SumOf(std::optional<Number> a, std::optional<Number> b) {
   return a && b ? std::optional(*a + *b) : std::nullopt;
 }
 

@@ -7,6 +7,7 @@
 #include <tuple>
 #include <utility>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -111,9 +112,21 @@ void AddFolded(const Model& model, Plan& plan) {
   }
 }
 
+void AddImportWarnings(const Model& model, Plan& plan) {
+  if (model.warnings.empty()) return;
+  absl::flat_hash_map<absl::string_view, OriginId> by_id;
+  for (size_t i = 0; i < model.origins.size(); ++i) {
+    by_id.emplace(model.origins[i].id, static_cast<OriginId>(i));
+  }
+  for (const ImportWarning& w : model.warnings) {
+    const auto origin = by_id.find(w.where);
+    plan.warnings.push_back(
+        {w.rule, w.where, w.message, w.remedy, "", origin == by_id.end() ? kNone : origin->second});
+  }
+}
+
 // Adds warnings about design rules, for every engine segment.
-void AddWarnings(const Model& model, Plan& plan) {
-  const UnitNames names(model, plan);
+void AddWarnings(const Model& model, const UnitNames& names, Plan& plan) {
   std::set<std::tuple<const WarningRule*, OriginId, std::string>> told;
   for (const PlanPart& part : PartsOf(model.graph, plan)) {
     std::vector<bool> in_doubt(part.plan->segments.size());
@@ -405,16 +418,10 @@ absl::StatusOr<Plan> MakePlan(const Model& model, const PlanOptions& options) {
   NumberSegments(plan, 0);
   AddFolded(model, plan);
   if (plan.engine_segments() == 0) plan.status = Status::kUnknown;  // the engine accepted nothing
-  plan.costs = std::make_shared<const PlanCosts>(CostsOf(model, plan));
-  AddWarnings(model, plan);
-  for (const ImportWarning& w : model.warnings) {
-    const auto origin = std::find_if(model.origins.begin(), model.origins.end(),
-                                     [&](const Origin& of) { return of.id == w.where; });
-    const bool is_node = origin != model.origins.end();
-    plan.warnings.push_back(
-        {w.rule, w.where, w.message, w.remedy, "",
-         is_node ? static_cast<OriginId>(origin - model.origins.begin()) : kNone});
-  }
+  const UnitNames names(model, plan);
+  plan.costs = std::make_shared<const PlanCosts>(CostsOf(model, plan, names));
+  AddWarnings(model, names, plan);
+  AddImportWarnings(model, plan);
   return plan;
 }
 

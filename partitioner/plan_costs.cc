@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "partitioner/macs.h"
-#include "partitioner/unit_names.h"
 
 namespace anemone {
 namespace {
@@ -37,14 +36,10 @@ std::optional<double> CpuMicroseconds(const Graph& graph, const Node& node,
                         bytes / rates.cpu_bytes_per_second);
 }
 
-void AddTo(std::optional<double>& sum, std::optional<double> us) {
-  sum = sum && us ? std::optional(*sum + *us) : std::nullopt;
-}
-
 class Adder {
  public:
-  Adder(const Model& model, const Plan& plan, PlanCosts& costs)
-      : names_(model, plan), origins_(model.origins.data()), target_(*plan.target), costs_(costs) {}
+  Adder(const Model& model, const Plan& plan, const UnitNames& names, PlanCosts& costs)
+      : names_(names), origins_(model.origins.data()), target_(*plan.target), costs_(costs) {}
 
   void Add(const PlanPart& part) {
     for (size_t i = 0; i < part.plan->segments.size(); ++i) {
@@ -56,8 +51,9 @@ class Adder {
         // Of a node with planned bodies, the bodies are parts of their own.
         if (!segment.bodies.empty()) continue;
         const auto us = CpuMicroseconds(*part.graph, part.graph->nodes[id], *costs_.rates);
-        AddTo(costs_.cpu_us, us);
-        if (segment.placement == Placement::kCpu) AddTo(costs_.estimate_us, us);
+        costs_.cpu_us = SumOf(costs_.cpu_us, us);
+        if (segment.placement == Placement::kCpu)
+          costs_.estimate_us = SumOf(costs_.estimate_us, us);
       }
     }
   }
@@ -66,7 +62,7 @@ class Adder {
   void AddEngine(const Segment& segment, int number) {
     const NetworkCost cost = *CostOf(segment.network, target_);
     costs_.of_segments[number] = {cost.us, cost.limit};
-    AddTo(costs_.estimate_us, cost.us);
+    costs_.estimate_us = SumOf(costs_.estimate_us, std::optional(cost.us));
     for (size_t i = 0; i < cost.units.size(); ++i) {
       const Origin* origin = names_.Find(segment.network.units[i].name);
       if (origin == nullptr) continue;
@@ -78,7 +74,7 @@ class Adder {
     }
   }
 
-  const UnitNames names_;
+  const UnitNames& names_;
   const Origin* const origins_;
   const Target& target_;
   PlanCosts& costs_;
@@ -87,11 +83,11 @@ class Adder {
 
 }  // namespace
 
-PlanCosts CostsOf(const Model& model, const Plan& plan) {
+PlanCosts CostsOf(const Model& model, const Plan& plan, const UnitNames& names) {
   PlanCosts costs{.rates = FindCostRates(*plan.target)};
   if (costs.rates == nullptr) return costs;
   costs.estimate_us = costs.cpu_us = 0;
-  Adder adder(model, plan, costs);
+  Adder adder(model, plan, names, costs);
   for (const PlanPart& part : PartsOf(model.graph, plan)) adder.Add(part);
   return costs;
 }

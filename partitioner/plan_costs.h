@@ -8,6 +8,7 @@
 
 #include "engine/cost.h"
 #include "partitioner/plan.h"
+#include "partitioner/unit_names.h"
 
 namespace anemone {
 
@@ -20,7 +21,7 @@ struct PlanCosts {
   std::optional<double> estimate_us;
   std::optional<double> cpu_us;  // of the whole model on the target's CPU
 };
-PlanCosts CostsOf(const Model& model, const Plan& plan);
+PlanCosts CostsOf(const Model& model, const Plan& plan, const UnitNames& names);
 
 }  // namespace anemone
 

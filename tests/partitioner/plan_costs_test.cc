@@ -33,7 +33,7 @@ double Flops(double macs) { return 2 * macs; }
 TEST(PlanCosts, OneConvolutionTakesItsArithmeticAndADispatch) {
   const Model model = ModelOf(kConv);
   const Plan plan = PlanOf(model);
-  const PlanCosts costs = CostsOf(model, plan);
+  const PlanCosts costs = *plan.costs;
   ASSERT_NE(costs.rates, nullptr);
   const double compute = Flops(256.0 * 256 * 9 * 28 * 28) / costs.rates->flops * kMicro;
   ASSERT_EQ(costs.of_entries.size(), 1);
@@ -46,7 +46,7 @@ TEST(PlanCosts, OneConvolutionTakesItsArithmeticAndADispatch) {
 TEST(PlanCosts, ValuesWithinTheWorkingSetDoNotLeaveTheChip) {
   const Model model = ModelOf(kTwoConvs);
   const Plan plan = PlanOf(model);
-  const PlanCosts costs = CostsOf(model, plan);
+  const PlanCosts costs = *plan.costs;
   ASSERT_EQ(costs.of_entries.size(), 2);
   // The first reads the input and its weights, the second its weights and the output: the value
   // between them is not counted.
@@ -68,7 +68,7 @@ TEST(PlanCosts, OnlyTheLongestUnitOfAChainWorksAlone) {
       "(float[1,256,28,28] x) => (float[1,256,28,28] y) <float[256,256,3,3] w, float[256,256,3,3] "
       "v> "
       "{ h = Conv<pads = [1,1,1,1]>(x, w) y = Conv<pads = [1,1,1,1]>(h, v) }");
-  const PlanCosts costs = CostsOf(model, PlanOf(model, {.target = "h17s"}));
+  const PlanCosts costs = *PlanOf(model, {.target = "h17s"}).costs;
   const double flops = Flops(256.0 * 256 * 9 * 28 * 28);
   EXPECT_NEAR(*costs.estimate_us,
               (flops / costs.rates->flops + flops / costs.rates->chain_flops) * kMicro +
@@ -79,7 +79,7 @@ TEST(PlanCosts, OnlyTheLongestUnitOfAChainWorksAlone) {
 TEST(PlanCosts, ATargetWithoutRatesHasNoEstimate) {
   const Model model = ModelOf(kConv);
   const Plan plan = PlanOf(model, {.target = "h15"});
-  const PlanCosts costs = CostsOf(model, plan);
+  const PlanCosts costs = *plan.costs;
   EXPECT_EQ(costs.rates, nullptr);
   const Json json = PlanJson(model, plan);
   EXPECT_TRUE(json["summary"]["estimate_us"].is_null());
@@ -93,13 +93,12 @@ TEST(PlanCosts, CpuNodesHaveATimeWhereTheCpuHasRates) {
   const Model model = ModelOf(kTwoConvs);
   for (const char* target : {"h13", "h17s"}) {
     const bool known = std::string(target) == "h17s";
-    const PlanCosts costs =
-        CostsOf(model, PlanOf(model, {.target = target, .policy = "refuse:Conv"}));
+    const PlanCosts costs = *PlanOf(model, {.target = target, .policy = "refuse:Conv"}).costs;
     EXPECT_EQ(costs.estimate_us.has_value(), known) << target;
     EXPECT_EQ(costs.cpu_us, costs.estimate_us);
   }
   const Plan plan = PlanOf(model, {.target = "h17s"});
-  EXPECT_LT(*CostsOf(model, plan).cpu_us, *CostsOf(model, plan).estimate_us);
+  EXPECT_LT(*plan.costs->cpu_us, *plan.costs->estimate_us);
   EXPECT_THAT(PlanText(model, plan, {}), HasSubstr("needs 0.01 ms"));
 }
 
