@@ -5,7 +5,9 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "base/status_macros.h"
+#include "importer/edit.h"
 #include "importer/opset/opsets.h"
 
 namespace anemone {
@@ -16,19 +18,23 @@ class FileNodes {
  public:
   FileNodes(const Graph& graph, const Plan& plan, const Graph& as_read)
       : graph_(graph), plan_(plan), file_(as_read) {
+    SetProducers(file_);
     PlaceOrigins();
     MatchValues();
   }
 
-  // Nullopt if the segment lacks a part of one of these nodes.
+  // Nullopt if the segment lacks a part of one of these nodes. Takes time for the nodes that the
+  // segment's outputs depend on, up to its inputs.
   std::optional<OnnxModel> ModelOf(int segment) {
     std::vector<ValueId> inputs, outputs;
     if (!Match(plan_.segments[segment].inputs, inputs) ||
         !Match(plan_.segments[segment].outputs, outputs)) {
       return std::nullopt;
     }
-    const std::vector<bool> computed = Computed(segment, inputs);
-    const std::optional<std::vector<NodeId>> nodes = NodesFor(computed, inputs, outputs);
+    const Values given(inputs.begin(), inputs.end());
+    const std::vector<NodeId> near = NodesBehind(segment, given, outputs);
+    const std::optional<std::vector<NodeId>> nodes =
+        NodesFor(near, Computed(near, given), given, outputs);
     if (!nodes) return std::nullopt;
     auto opsets = CommonOpsets(file_, *nodes);
     if (!opsets.ok()) return std::nullopt;
@@ -39,6 +45,7 @@ class FileNodes {
 
  private:
   static constexpr int kNowhere = -1, kSeveral = -2;
+  using Values = absl::flat_hash_set<ValueId>;  // of the file
 
   void PlaceOrigins() {
     for (size_t i = 0; i < plan_.segments.size(); ++i) {
@@ -106,43 +113,63 @@ class FileNodes {
     }
   }
 
-  // By value of the file: whether its nodes can compute it in the segment.
-  std::vector<bool> Computed(int segment, const std::vector<ValueId>& inputs) const {
-    std::vector<bool> computed(file_.values.size()), known = is_constant_;
-    for (ValueId v : inputs) known[v] = true;
-    for (const Node& node : file_.nodes) {
-      bool runs = MayRun(node, segment);
-      ForEachRead(node, [&](ValueId v) { runs = runs && (known[v] || IsFolded(v)); });
+  // The nodes that may run in the segment and that the outputs depend on, in the file's order.
+  std::vector<NodeId> NodesBehind(int segment, const Values& given,
+                                  const std::vector<ValueId>& outputs) const {
+    std::vector<NodeId> found;
+    absl::flat_hash_set<NodeId> seen;
+    std::vector<ValueId> left = outputs;
+    while (!left.empty()) {
+      const ValueId v = left.back();
+      left.pop_back();
+      const NodeId id = file_.values[v].producer;
+      if (id == kNone || given.contains(v) || !seen.insert(id).second) continue;
+      if (!MayRun(file_.nodes[id], segment)) continue;
+      found.push_back(id);
+      ForEachRead(file_.nodes[id], [&](ValueId read) { left.push_back(read); });
+    }
+    std::sort(found.begin(), found.end());
+    return found;
+  }
+
+  // What these nodes can compute.
+  Values Computed(const std::vector<NodeId>& nodes, const Values& given) const {
+    Values computed;
+    for (NodeId id : nodes) {
+      bool runs = true;
+      ForEachRead(file_.nodes[id], [&](ValueId v) {
+        runs =
+            runs && (is_constant_[v] || given.contains(v) || computed.contains(v) || IsFolded(v));
+      });
       if (!runs) continue;
-      for (ValueId v : node.outputs) {
-        if (v != kNone) computed[v] = known[v] = true;
+      for (ValueId v : file_.nodes[id].outputs) {
+        if (v != kNone) computed.insert(v);
       }
     }
     return computed;
   }
 
-  // The nodes that compute the outputs, in the file's order. Values that they cannot compute and
-  // that were folded become constants of the file's graph.
-  std::optional<std::vector<NodeId>> NodesFor(const std::vector<bool>& computed,
-                                              const std::vector<ValueId>& inputs,
+  // Those of `near` that compute the outputs, in the file's order. Values that they cannot compute
+  // and that were folded become constants of the file's graph.
+  std::optional<std::vector<NodeId>> NodesFor(const std::vector<NodeId>& near,
+                                              const Values& computed, const Values& given,
                                               const std::vector<ValueId>& outputs) {
-    std::vector<bool> needed(file_.values.size()), given(file_.values.size());
-    for (ValueId v : inputs) given[v] = true;
+    Values needed;
     for (ValueId v : outputs) {
-      if (!computed[v]) return std::nullopt;
-      needed[v] = true;
+      if (!computed.contains(v)) return std::nullopt;
+      needed.insert(v);
     }
     std::vector<NodeId> nodes;
-    for (auto id = static_cast<NodeId>(file_.nodes.size()) - 1; id >= 0; --id) {
-      const Node& node = file_.nodes[id];
+    for (auto id = near.rbegin(); id != near.rend(); ++id) {
+      const Node& node = file_.nodes[*id];
       const bool is_needed = std::any_of(node.outputs.begin(), node.outputs.end(), [&](ValueId v) {
-        return v != kNone && needed[v] && !given[v] && computed[v];
+        return needed.contains(v) && !given.contains(v) && computed.contains(v);
       });
       if (!is_needed) continue;
-      nodes.push_back(id);
+      nodes.push_back(*id);
       ForEachRead(node, [&](ValueId v) {
-        needed[v] = true;
-        if (given[v] || computed[v] || is_constant_[v]) return;
+        needed.insert(v);
+        if (given.contains(v) || computed.contains(v) || is_constant_[v]) return;
         file_.values[v].constant = graph_.values[in_graph_[v]].constant;
       });
     }
