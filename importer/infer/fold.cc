@@ -12,6 +12,7 @@
 #include "base/status_macros.h"
 #include "importer/contrib/contrib.h"
 #include "importer/edit.h"
+#include "importer/infer/compute.h"
 #include "importer/infer/fold_rules.h"
 #include "importer/infer/infer.h"
 #include "importer/infer/trips.h"
@@ -150,8 +151,13 @@ absl::Status Folder::Visit(Walk& walk, Node node) {
   }
   CastConstant(walk, node);
   ANEMONE_ASSIGN_OR_RETURN(const bool evaluates, CanEvaluate(walk, node));
-  if (evaluates) return Defer(walk, std::move(node));
-  walk.kept.push_back(std::move(node));
+  if (!evaluates) {
+    walk.kept.push_back(std::move(node));
+    return absl::OkStatus();
+  }
+  result = ComputeSmall(walk.graph, node);
+  if (!result.has_value()) return Defer(walk, std::move(node));
+  MakeConstant(walk.graph.values[node.outputs[0]], *std::move(result));
   return absl::OkStatus();
 }
 

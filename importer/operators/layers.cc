@@ -1,5 +1,6 @@
 // The rows of products, pools, normalizations, reductions and all other operators.
 #include "importer/edit.h"
+#include "importer/infer/compute.h"
 #include "importer/infer/infer_checks.h"
 #include "importer/operators/families.h"
 #include "importer/operators/identities.h"
@@ -107,7 +108,8 @@ constexpr Operator kRows[] = {
      .large = kPickLargest,
      .reduction = Reduction{false, bounds::First},
      .integers = kFirstInput,
-     .lift = {1, 17, LiftReduce}},
+     .lift = {1, 17, LiftReduce},
+     .compute = compute::ReduceMax},
     {.op_type = "ReduceMean",
      .reduction = Reduction{false, bounds::First},
      .lift = {1, 17, LiftReduce}},
@@ -116,13 +118,18 @@ constexpr Operator kRows[] = {
      .large = kPickSmallest,
      .reduction = Reduction{false, bounds::First},
      .integers = kFirstInput,
-     .lift = {1, 17, LiftReduce}},
-    {.op_type = "ReduceProd", .reduction = Reduction{false, nullptr}, .lift = {1, 17, LiftReduce}},
+     .lift = {1, 17, LiftReduce},
+     .compute = compute::ReduceMin},
+    {.op_type = "ReduceProd",
+     .reduction = Reduction{false, nullptr},
+     .lift = {1, 17, LiftReduce},
+     .compute = compute::ReduceProd},
     {.op_type = "ReduceSum",
      .interval = interval::SumOfAxes,
      .reduction = Reduction{true, bounds::SumOfAxes},
      .integers = kFirstInput,
-     .lift = {1, 12, LiftReduce}},
+     .lift = {1, 12, LiftReduce},
+     .compute = compute::ReduceSum},
     {.op_type = "ReduceSumSquare",
      .reduction = Reduction{true, bounds::NotNegative},
      .lift = {1, 17, LiftReduce}},
@@ -156,7 +163,8 @@ constexpr Operator kRows[] = {
     {.op_type = "GridSample", .lift = {16, 19, LiftGridSample}},
     {.op_type = "LSTM", .lift = {1, 6, LiftRecurrent}},
     {.op_type = "NonMaxSuppression", .sized_by_data = true},
-    {.op_type = "NonZero", .sized_by_data = true},
+    {.op_type = "NonZero", .sized_by_data = true, .compute = compute::NonZero},
+    {.op_type = "Range", .compute = compute::Range},
     {.op_type = "RNN", .lift = {1, 6, LiftRecurrent}},
     {.op_type = "ReverseSequence"},
     {.op_type = "RoiAlign", .lift = {10, 15, LiftRoiAlign}},

@@ -31,6 +31,7 @@ class TypeProto;
 
 namespace anemone {
 
+class ConstantNode;
 class ContribBody;
 class GraphEditor;
 class LiftContext;
@@ -164,6 +165,8 @@ struct Operator {
   bool sized_by_data = false;     // the size of the result depends on values of the inputs
   bool divides_integers = false;  // a divisor of 0 raises a trap on the CPU
   std::optional<CompressedRule> compressed = std::nullopt;
+  // Computes small constants as ONNX Runtime does (importer/infer/compute.h).
+  std::optional<Tensor> (*compute)(const ConstantNode&) = nullptr;
 
   // The function returns nullopt if a node of this form does not multiply by input 1, a tensor of
   // rank `rank`.

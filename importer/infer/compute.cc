@@ -1,0 +1,41 @@
+#include "importer/infer/compute.h"
+
+#include <algorithm>
+
+#include "importer/edit.h"
+#include "importer/infer/places.h"
+#include "importer/operators/operators.h"
+
+namespace anemone {
+namespace {
+
+bool IsReadable(const Graph& graph, ValueId id) {
+  if (id == kNone) return true;
+  const std::optional<Tensor>& constant = graph.values[id].constant;
+  return constant.has_value() && constant->compressed() == nullptr &&
+         BitsOf(constant->type()) >= 8;  // 0: strings
+}
+
+}  // namespace
+
+std::optional<std::vector<int64_t>> ConstantNode::Ints(size_t i) const {
+  const Tensor* const tensor = In(i);
+  return tensor == nullptr ? std::nullopt : IntsOf(*tensor, kMostComputed);
+}
+
+std::optional<Tensor> ComputeSmall(const Graph& graph, const Node& node) {
+  const auto& compute = OperatorOf(node).compute;
+  if (compute == nullptr || !HasInput(node, 0)) return std::nullopt;
+  if (node.outputs.size() != 1 || node.outputs[0] == kNone) return std::nullopt;
+  const Value& output = graph.values[node.outputs[0]];
+  if (output.is_static() && !IsSmall(output.dims())) return std::nullopt;
+  const auto is_readable = [&](ValueId id) { return IsReadable(graph, id); };
+  if (!std::all_of(node.inputs.begin(), node.inputs.end(), is_readable)) return std::nullopt;
+  std::optional<Tensor> made = compute(ConstantNode(graph, node));
+  // Otherwise ONNX Runtime says what is wrong.
+  const bool fits = made.has_value() && made->type() == output.type &&
+                    (!output.is_static() || made->dims() == output.dims());
+  return fits ? std::move(made) : std::nullopt;
+}
+
+}  // namespace anemone

@@ -1,0 +1,253 @@
+// Rules of importer/infer/compute.h that move elements.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <numeric>
+#include <utility>
+
+#include "importer/edit.h"
+#include "importer/elements.h"
+#include "importer/infer/compute.h"
+#include "importer/infer/places.h"
+
+namespace anemone::compute {
+namespace {
+
+using Dims = std::vector<int64_t>;
+
+template <size_t kBytes>
+void CopyElements(const Tensor& from, absl::Span<const int64_t> places, std::byte* to) {
+  const std::byte* const source = from.bytes().data();
+  for (int64_t place : places) {
+    std::memcpy(to, source + (from.is_fill() ? 0 : place) * kBytes, kBytes);
+    to += kBytes;
+  }
+}
+
+// The elements of `from` at these places. nullopt: elements of other sizes (complex128).
+Result Picked(const Tensor& from, Dims dims, const Places& places) {
+  Tensor made = Tensor::Uninitialized(from.type(), std::move(dims));
+  auto* const to = made.mutable_data<std::byte>();
+  switch (BitsOf(from.type())) {
+    case 8:
+      CopyElements<1>(from, places.all(), to);
+      return made;
+    case 16:
+      CopyElements<2>(from, places.all(), to);
+      return made;
+    case 32:
+      CopyElements<4>(from, places.all(), to);
+      return made;
+    case 64:
+      CopyElements<8>(from, places.all(), to);
+      return made;
+    default:
+      return std::nullopt;
+  }
+}
+
+// An axis from 0; nullopt if there is no such axis.
+std::optional<int64_t> AxisOf(int64_t axis, size_t rank) {
+  const auto axes = static_cast<int64_t>(rank);
+  if (axis < -axes || axis >= axes) return std::nullopt;
+  return axis < 0 ? axis + axes : axis;
+}
+
+// The indices that a Slice takes of an axis of `size` elements, at least one.
+Dims Sliced(int64_t size, int64_t start, int64_t end, int64_t step) {
+  if (start < 0) start += size;
+  if (end < 0) end += size;
+  start = std::clamp<int64_t>(start, 0, step > 0 ? size : size - 1);
+  end = std::clamp<int64_t>(end, step > 0 ? 0 : -1, size);
+  Dims taken;
+  for (int64_t i = start; step > 0 ? i < end : i > end; i += step) taken.push_back(i);
+  return taken;
+}
+
+}  // namespace
+
+Result Concat(const ConstantNode& c) {
+  const auto axis = AxisOf(IntOr(c.node(), "axis", 0), c.In(0)->dims().size());
+  if (!axis) return std::nullopt;
+  Dims dims = c.In(0)->dims();
+  dims[*axis] = 0;
+  for (size_t i = 0; i < c.inputs(); ++i) {
+    const Tensor* const part = c.In(i);
+    if (part == nullptr || part->type() != c.In(0)->type()) return std::nullopt;
+    Dims others = part->dims();
+    if (others.size() != dims.size()) return std::nullopt;
+    dims[*axis] += std::exchange(others[*axis], dims[*axis]);
+    others[*axis] = dims[*axis];
+    if (others != dims) return std::nullopt;
+  }
+  if (!IsSmall(dims)) return std::nullopt;
+  Tensor made = Tensor::Uninitialized(c.In(0)->type(), dims);
+  const int64_t rows =
+      std::accumulate(dims.begin(), dims.begin() + *axis, int64_t{1}, std::multiplies<>());
+  const int64_t stride = rows == 0 ? 0 : static_cast<int64_t>(made.bytes().size()) / rows;
+  auto* to = made.mutable_data<std::byte>();
+  for (size_t i = 0; i < c.inputs(); ++i) {
+    const Tensor part = c.In(i)->is_fill() ? c.In(i)->Copy() : *c.In(i);
+    const int64_t row = rows == 0 ? 0 : static_cast<int64_t>(part.bytes().size()) / rows;
+    for (int64_t r = 0; r < rows && row > 0; ++r) {
+      std::memcpy(to + r * stride, part.bytes().data() + r * row, row);
+    }
+    to += row;
+  }
+  return made;
+}
+
+Result Expand(const ConstantNode& c) {
+  const auto shape = c.Ints(1);
+  if (!shape) return std::nullopt;
+  const Dims& from = c.In(0)->dims();
+  const auto dims = BroadcastDims(from, *shape);
+  if (!dims || !IsSmall(*dims)) return std::nullopt;
+  return Picked(*c.In(0), *dims, BroadcastPlaces(from, *dims));
+}
+
+Result Gather(const ConstantNode& c) {
+  const Dims& from = c.In(0)->dims();
+  auto indices = c.Ints(1);
+  const auto axis = AxisOf(IntOr(c.node(), "axis", 0), from.size());
+  if (!indices || !axis) return std::nullopt;
+  const Dims steps = StepsOf(from);
+  for (int64_t& index : *indices) {
+    if (index < -from[*axis] || index >= from[*axis]) return std::nullopt;
+    index = (index < 0 ? index + from[*axis] : index) * steps[*axis];
+  }
+  const Dims& picks = c.In(1)->dims();
+  Dims dims(from.begin(), from.begin() + *axis);
+  dims.insert(dims.end(), picks.begin(), picks.end());
+  dims.insert(dims.end(), from.begin() + *axis + 1, from.end());
+  if (!IsSmall(dims)) return std::nullopt;
+  Places places;
+  for (int64_t i = 0; i < static_cast<int64_t>(from.size()); ++i) {
+    if (i == *axis) {
+      places.AddAxis(*indices);
+    } else {
+      places.AddAxis(from[i], steps[i]);
+    }
+  }
+  return Picked(*c.In(0), std::move(dims), places);
+}
+
+Result NonZero(const ConstantNode& c) {
+  const Tensor& x = *c.In(0);
+  const auto numbers = ToNumbers(x, kMostComputed);
+  const auto rank = static_cast<int64_t>(x.dims().size());
+  if (!numbers || rank == 0) return std::nullopt;
+  Dims found;
+  for (size_t i = 0; i < numbers->size(); ++i) {
+    if ((*numbers)[i] != 0) found.push_back(static_cast<int64_t>(i));
+  }
+  const Dims steps = StepsOf(x.dims());
+  Dims indices;
+  indices.reserve(found.size() * rank);
+  for (int64_t axis = 0; axis < rank; ++axis) {
+    for (int64_t place : found) indices.push_back(place / steps[axis] % x.dims()[axis]);
+  }
+  return Tensor::Int64s({rank, static_cast<int64_t>(found.size())}, indices);
+}
+
+Result Slice(const ConstantNode& c) {
+  const Dims& from = c.In(0)->dims();
+  const auto starts = c.Ints(1), ends = c.Ints(2);
+  if (!starts || !ends || ends->size() != starts->size()) return std::nullopt;
+  Dims axes(starts->size()), by(starts->size(), 1);
+  std::iota(axes.begin(), axes.end(), 0);
+  if (c.In(3) != nullptr) axes = c.Ints(3).value_or(Dims());
+  if (c.In(4) != nullptr) by = c.Ints(4).value_or(Dims());
+  if (axes.size() != starts->size() || by.size() != starts->size()) return std::nullopt;
+  std::vector<std::optional<Dims>> taken(from.size());
+  for (size_t i = 0; i < axes.size(); ++i) {
+    const auto axis = AxisOf(axes[i], from.size());
+    // ONNX Runtime reads the largest ends as "to the first element", against ONNX.
+    const bool is_last = (*ends)[i] >= std::numeric_limits<int32_t>::max();
+    const bool is_odd = by[i] == 0 || std::abs(by[i] / 2) > kMostComputed || (by[i] < 0 && is_last);
+    if (!axis || taken[*axis] || is_odd) return std::nullopt;
+    // ONNX Runtime may take an element of an axis that has none.
+    if (from[*axis] == 0 || from[*axis] > kMostComputed) return std::nullopt;
+    taken[*axis] = Sliced(from[*axis], (*starts)[i], (*ends)[i], by[i]);
+  }
+  Dims dims;
+  for (size_t i = 0; i < from.size(); ++i) {
+    dims.push_back(taken[i] ? static_cast<int64_t>(taken[i]->size()) : from[i]);
+  }
+  if (!IsSmall(dims)) return std::nullopt;
+  const Dims steps = StepsOf(from);
+  Places places;
+  for (size_t i = 0; i < from.size(); ++i) {
+    if (!taken[i]) {
+      places.AddAxis(from[i], steps[i]);
+      continue;
+    }
+    for (int64_t& index : *taken[i]) index *= steps[i];
+    places.AddAxis(*taken[i]);
+  }
+  return Picked(*c.In(0), std::move(dims), places);
+}
+
+Result Tile(const ConstantNode& c) {
+  const Dims& from = c.In(0)->dims();
+  const auto repeats = c.Ints(1);
+  if (!repeats || repeats->size() != from.size()) return std::nullopt;
+  Dims dims;
+  for (size_t i = 0; i < from.size(); ++i) {
+    const int64_t times = (*repeats)[i];
+    if (times < 0 || times > kMostComputed || from[i] > kMostComputed) return std::nullopt;
+    dims.push_back(from[i] * times);
+  }
+  if (!IsSmall(dims)) return std::nullopt;
+  const Dims steps = StepsOf(from);
+  Places places;
+  for (size_t i = 0; i < from.size(); ++i) {
+    places.AddAxis((*repeats)[i], 0);
+    places.AddAxis(from[i], steps[i]);
+  }
+  return Picked(*c.In(0), std::move(dims), places);
+}
+
+Result Transpose(const ConstantNode& c) {
+  const Dims& from = c.In(0)->dims();
+  Dims order(from.size());
+  std::iota(order.rbegin(), order.rend(), 0);
+  if (auto given = IntsOf(c.node(), "perm")) order = *std::move(given);
+  if (!IsSmall(from) || order.size() != from.size()) return std::nullopt;
+  const Dims steps = StepsOf(from);
+  Dims dims;
+  Places places;
+  for (int64_t axis : order) {
+    if (!AxisOf(axis, from.size()) || axis < 0) return std::nullopt;
+    dims.push_back(from[axis]);
+    places.AddAxis(from[axis], steps[axis]);
+  }
+  return Picked(*c.In(0), std::move(dims), places);
+}
+
+Result Where(const ConstantNode& c) {
+  const Tensor *const condition = c.In(0), *const x = c.In(1), *const y = c.In(2);
+  if (x == nullptr || y == nullptr || x->type() != y->type()) return std::nullopt;
+  if (condition->type() != DataType::kBool) return std::nullopt;
+  auto dims = BroadcastDims(x->dims(), y->dims());
+  if (dims) dims = BroadcastDims(*dims, condition->dims());
+  if (!dims || !IsSmall(*dims)) return std::nullopt;
+  Result made = Picked(*x, *dims, BroadcastPlaces(x->dims(), *dims));
+  const Result other = Picked(*y, *dims, BroadcastPlaces(y->dims(), *dims));
+  if (!made || !other) return std::nullopt;
+  const Places asked = BroadcastPlaces(condition->dims(), *dims);
+  const int64_t size = BitsOf(x->type()) / 8;
+  for (int64_t i = 0; i < made->elements(); ++i) {
+    if (condition->at<uint8_t>(asked.all()[i]) != 0) continue;
+    std::memcpy(made->mutable_data<std::byte>() + i * size, other->bytes().data() + i * size, size);
+  }
+  // ONNX Runtime takes a zero from the other input, so that its sign may change.
+  const auto floats = ToDoubles(*made, kMostComputed);
+  const bool has_minus_zero = floats && std::any_of(floats->begin(), floats->end(), [](double x) {
+                                return x == 0 && std::signbit(x);
+                              });
+  return has_minus_zero ? std::nullopt : std::move(made);
+}
+
+}  // namespace anemone::compute
