@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "engine/authored_unit.h"
+#include "engine/formats/parse_json.h"
 #include "kernels/lowering.h"
 
 namespace anemone {
@@ -33,16 +34,6 @@ CustomOp MakeOp(const HiddenLayer& layer, const UnitKind& kind) {
   return op;
 }
 
-// No key has values nested deeper than kDeepest. Deeper levels are dropped, which bounds the
-// recursion; the reader of the key then rejects the value.
-absl::StatusOr<Json> ParseNested(const std::string& text) {
-  constexpr int kDeepest = 8;
-  const auto keep = [](int depth, Json::parse_event_t, Json&) { return depth <= kDeepest; };
-  Json parsed = Json::parse(text, keep, /*allow_exceptions=*/false);
-  if (!parsed.is_discarded()) return parsed;
-  return absl::InvalidArgumentError("want JSON or a name");
-}
-
 absl::StatusOr<Json> ValueOf(ValueType type, const Attribute::Variant& value) {
   if (const auto* number = std::get_if<int64_t>(&value)) {
     if (type == ValueType::kInt) return Json(*number);
@@ -57,8 +48,8 @@ absl::StatusOr<Json> ValueOf(ValueType type, const Attribute::Variant& value) {
   } else if (const auto* text = std::get_if<std::string>(&value)) {
     const bool nested = !text->empty() && (text->front() == '[' || text->front() == '{');
     if (type == ValueType::kName) return Json(*text);
-    if (type == ValueType::kNames) return nested ? ParseNested(*text) : Json(*text);
-    if (type == ValueType::kNested) return ParseNested(*text);
+    if (type == ValueType::kNames) return nested ? ParseJson(*text) : Json(*text);
+    if (type == ValueType::kNested) return ParseJson(*text);
   }
   return absl::InvalidArgumentError(absl::StrCat("want ", AttributeTypeName(type)));
 }

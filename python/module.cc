@@ -27,6 +27,7 @@
 #include "anemone/version.h"
 #include "base/annotated.h"
 #include "base/printable.h"
+#include "engine/formats/parse_json.h"
 #include "engine/target.h"
 #include "engine/target_names.h"
 #include "partitioner/plan_diff.h"
@@ -291,9 +292,7 @@ void AddDiff(nb::module_& module) {
   module.def("diff", [](const std::string& path_a, const std::string& plan_a,
                         const std::string& path_b, const std::string& plan_b) {
     return Unlocked([&] {
-      const auto parsed = [](const std::string& plan) {
-        return Json::parse(plan, nullptr, /*allow_exceptions=*/false);
-      };
+      const auto parsed = [](const std::string& plan) { return ParseJson(plan).value_or(Json()); };
       return DiffPlans({path_a, parsed(plan_a)}, {path_b, parsed(plan_b)});
     });
   });

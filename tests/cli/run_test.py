@@ -92,6 +92,17 @@ class Run(CliTest):
         self.assertNotIn("median", self.text(path))
         self.assertEqual(5, self.json(path, "--repeat", "5")["repeat"])
 
+    def test_it_may_stop_after_compiling(self):
+        path = self.write(relu())
+        done = anemone("run", path, "--compile-only", "--json")
+        document = json.loads(done.stdout)
+        jsonschema.validate(document, json.loads((ROOT / "docs" / "schemas" / "run.json").read_text()))
+        self.assertEqual((0, [], None), (done.returncode, document["outputs"], document["times_ms"]["run"]))
+        self.assertRegex(anemone("run", path, "--compile-only").stdout, r"Anemone .* -\s+-\n$")
+        self.assertEqual("", anemone("run", path, "--compile-only", "-q").stdout)
+        done = anemone("run", path, "--compile-only", "--compare")
+        self.expect_error(done, "--compare: --compile-only does not run the model", code=2)
+
     def test_inputs_are_told(self):
         path = self.write(model([helper.make_node("Add", ["x", "z"], ["y"])],
                                 [tensor("x", [4]), tensor("z", [4])], [tensor("y", [4])]))

@@ -8,11 +8,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "anemone/check.h"
+#include "base/annotated.h"
 #include "base/mapped_file.h"
 #include "base/status_macros.h"
 #include "base/usage_error.h"
 #include "base/wrapped_text.h"
-#include "engine/formats/json.h"
+#include "engine/formats/parse_json.h"
 #include "engine/target.h"
 #include "partitioner/plan_diff.h"
 #include "provider/settings.h"
@@ -30,23 +31,13 @@ bool IsDocument(const std::string& path) {
          absl::StripLeadingAsciiWhitespace((*file)->text().substr(0, 64)).substr(0, 1) == "{";
 }
 
-// Deeper values are discarded: no document of `check --json` has them.
-absl::StatusOr<Json> ParseJson(absl::string_view text, const std::string& path) {
-  constexpr int kDeepest = 16;
-  const auto keep = [](int depth, Json::parse_event_t, Json&) { return depth <= kDeepest; };
-  Json parsed = Json::parse(text, keep, /*allow_exceptions=*/false);
-  if (!parsed.is_object()) {
-    return absl::InvalidArgumentError(absl::StrCat(path, ": is not valid JSON"));
-  }
-  return parsed;
-}
-
 // The model of the document of `check --json` in a file.
 absl::StatusOr<Json> ModelOfDocument(const std::string& path) {
   ANEMONE_ASSIGN_OR_RETURN(const auto file, MappedFile::Open(path));
-  ANEMONE_ASSIGN_OR_RETURN(Json document, ParseJson(file->text(), path));
-  const auto models = document.find("models");
-  if (models == document.end() || !models->is_array() || models->size() != 1 ||
+  absl::StatusOr<Json> document = ParseJson(file->text());
+  if (!document.ok()) return Annotated(document.status(), path);
+  const auto models = document->find("models");
+  if (models == document->end() || !models->is_array() || models->size() != 1 ||
       !models->front().is_object() || !models->front().contains("targets") ||
       !models->front()["targets"].is_array()) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -84,7 +75,7 @@ absl::StatusOr<PlanDocument> PlanOf(const std::string& path, const std::string& 
   if (!target.empty()) one.target = target;
   auto report = Check(path, one);
   if (!report.ok()) return OfModel(report.status(), path);
-  ANEMONE_ASSIGN_OR_RETURN(const Json model, ParseJson(report->Json(), path));
+  ANEMONE_ASSIGN_OR_RETURN(const Json model, ParseJson(report->Json()));
   return PlanAt(model, path, "");
 }
 

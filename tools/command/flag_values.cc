@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "base/status_macros.h"
+#include "engine/formats/parse_json.h"
 #include "provider/settings.h"
 
 namespace anemone {
@@ -88,8 +89,7 @@ absl::Status StoreAttribute(Options& o, const std::string& value) {
     return Bad(absl::StrCat("want KEY=VALUE, got '", value, "'"));
   }
   std::string text = value.substr(at + 1);
-  Json parsed = Json::parse(text, nullptr, /*allow_exceptions=*/false);
-  o.call.attributes[value.substr(0, at)] = parsed.is_discarded() ? Json(text) : std::move(parsed);
+  o.call.attributes[value.substr(0, at)] = ParseJson(text).value_or(Json(text));
   return absl::OkStatus();
 }
 

@@ -41,7 +41,7 @@ struct Options {
   std::string to = "netplist", output;  // convert: the format; the folder or file to write
   std::string compress;                 // compile: the form of its weights
   bool verified_only = false, binary = false;
-  bool compare = false;
+  bool compare = false, compile_only = false;
   std::map<std::string, double> tolerance;  // "cosine", "max_abs", "max_rel"
   int repeat = 1;
   std::string profile;
@@ -50,7 +50,7 @@ struct Options {
   std::string probe;
   std::string expected;  // confirm: the verdict that a script wants; "": any
   // zoo: what is done with each model, and the limits of a process.
-  bool run = false, retry_failed = false;
+  bool compile = false, run = false, retry_failed = false;
   std::string convert;
   int jobs = 1;
   double timeout = 0;

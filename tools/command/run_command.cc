@@ -185,6 +185,10 @@ absl::Status Runner::RunModel(Progress& progress) {
   ANEMONE_RETURN_IF_ERROR(loaded);
   const bool bucketed = !options_.settings.buckets.empty();
   if (!bucketed) ANEMONE_RETURN_IF_ERROR(RequireSizes(session_->inputs(), options_));
+  if (options_.compile_only) {
+    load_ = session_->times();
+    return absl::OkStatus();
+  }
   ANEMONE_ASSIGN_OR_RETURN(
       inputs_, bucketed ? InputsOf(path, options_) : MakeInputs(session_->inputs(), options_));
   progress.Step(absl::StrCat("running ", path));
@@ -219,12 +223,13 @@ absl::Status Runner::RunModel(Progress& progress) {
 absl::Status Runner::Run() {
   Progress progress(options_.quiet);
   ANEMONE_RETURN_IF_ERROR(RunModel(progress));
-  if (!options_.output_dir.empty()) {
-    ANEMONE_RETURN_IF_ERROR(WriteOutputs(options_.output_dir, session_->outputs(), outputs_));
-  }
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   peak_memory_ = usage.ru_maxrss * 1024;
+  if (options_.compile_only) return absl::OkStatus();
+  if (!options_.output_dir.empty()) {
+    ANEMONE_RETURN_IF_ERROR(WriteOutputs(options_.output_dir, session_->outputs(), outputs_));
+  }
   if (options_.compare) {
     const std::string& path = options_.arguments[0];
     progress.Step(absl::StrCat("running ", path, " with ONNX Runtime"));
@@ -261,6 +266,7 @@ Json Runner::ToJson() const {
                  {"run", times_.median}}},
                {"reference_times_ms", nullptr},
                {"peak_memory_bytes", peak_memory_}};
+  if (options_.compile_only) json["times_ms"]["first_run"] = json["times_ms"]["run"] = nullptr;
   if (reference_) {
     json["reference_times_ms"] = {{"load", reference_->load},
                                   {"first_run", reference_->run.first},
@@ -275,12 +281,13 @@ std::string Runner::TimesText() const {
   const std::string run =
       options_.repeat > 1 ? absl::StrCat("run, median of ", options_.repeat) : "run";
   const int width = static_cast<int>(run.size());
+  const bool ran = !options_.compile_only;
   std::string text = absl::StrCat(TimesNote(session_->Summary().target), "\n");
   absl::StrAppendFormat(&text, "  %-13s %9s %8s %9s %10s  %*s\n", "ms", "load", "plan", "compile",
                         "first run", std::max(width, 8), run);
   absl::StrAppendFormat(&text, "  %-13s %9s %8s %9s %10s  %*s\n", "Anemone", MsText(load_.load),
-                        MsText(load_.plan), MsText(load_.compile), MsText(times_.first),
-                        std::max(width, 8), MsText(times_.median));
+                        MsText(load_.plan), MsText(load_.compile), ran ? MsText(times_.first) : "-",
+                        std::max(width, 8), ran ? MsText(times_.median) : "-");
   if (reference_) {
     absl::StrAppendFormat(&text, "  %-13s %9s %8s %9s %10s  %*s\n", "ONNX Runtime",
                           MsText(reference_->load), "-", "-", MsText(reference_->run.first),
@@ -295,7 +302,9 @@ std::string Runner::ToText() const {
   const PlanSummary plan = session_->Summary();
   if (options_.settings.hazards) text += HazardsText(hazards_, plan.engine_segments);
   if (options_.quiet) return text;
-  absl::StrAppend(&text, Wrapped(InputsText(inputs_, options_), width, 2), "\n");
+  if (!options_.compile_only) {
+    absl::StrAppend(&text, Wrapped(InputsText(inputs_, options_), width, 2), "\n");
+  }
   if (options_.verbose) {
     text += session_->PlanText(/*every_node=*/true, width);
   } else {
@@ -319,6 +328,14 @@ absl::StatusOr<int> Run(Options options) {
 }  // namespace
 
 int RunCommand(const Options& options) {
+  if (options.compile_only) {
+    for (const char* flag : {"compare", "tolerance", "input", "output-dir", "range", "seed",
+                             "hazards", "repeat", "profile"}) {
+      if (options.given.count(flag) == 0) continue;
+      return FailUsage(
+          absl::StrCat("--", flag, ": --compile-only does not run the model; remove one"));
+    }
+  }
   if (!options.tolerance.empty() && !options.compare) {
     return FailUsage("--tolerance: needs a comparison; add --compare");
   }

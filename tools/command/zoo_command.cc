@@ -147,6 +147,7 @@ absl::StatusOr<ZooWork> WorkOf(const Options& options) {
     work.targets.emplace_back(target->option_name());
   }
   work.settings = options.setting_words;
+  work.compiles = options.compile;
   work.runs = options.run;
   work.convert = options.convert;
   work.limits = {options.timeout, options.process_memory};

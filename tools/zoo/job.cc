@@ -3,6 +3,7 @@
 #include <csignal>
 #include <cstring>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -13,14 +14,11 @@
 #include "absl/strings/strip.h"
 #include "anemone/version.h"
 #include "base/status_macros.h"
+#include "engine/formats/json_keys.h"
+#include "engine/formats/parse_json.h"
 
 namespace anemone {
 namespace {
-
-Json ParsedOrNull(const std::string& text) {
-  Json parsed = Json::parse(text, nullptr, /*allow_exceptions=*/false);
-  return parsed.is_object() ? parsed : Json();
-}
 
 // The error that the command printed last.
 std::string ErrorOf(const Ended& ended) {
@@ -37,18 +35,37 @@ bool RanOutOfMemory(const std::string& error) {
          absl::StrContains(error, "Cannot allocate memory");
 }
 
-// The nodes on the CPU and their MACs, by rule.
+// A rule that keeps nodes on the CPU, with the words of the first node.
+struct Reason {
+  Json layer, message, remedy;
+  int64_t nodes = 0, macs = 0;
+  std::set<std::string> operators;
+};
+
 Json ReasonsOf(const Json& plan) {
-  std::map<std::string, std::pair<int64_t, int64_t>> by_rule;
+  std::map<std::string, Reason> by_rule;
   for (const Json& node : plan["nodes"]) {
     if (node["placement"] != "cpu" || !node["rule"].is_string()) continue;
-    auto& [nodes, macs] = by_rule[node["rule"].get<std::string>()];
-    nodes += static_cast<int64_t>(node["origin"].size());
-    if (node["macs"].is_number_integer()) macs += node["macs"].get<int64_t>();
+    Reason& reason = by_rule[node["rule"].get<std::string>()];
+    if (reason.nodes == 0) {
+      const Json& condition = AtOrNull(node, "condition");
+      reason.layer = node["layer"];
+      reason.message = condition.is_string() ? condition : node["message"];
+      reason.remedy = node["remedy"];
+    }
+    reason.nodes += static_cast<int64_t>(node["origin"].size());
+    reason.operators.insert(TextAt(node, "op_type"));
+    if (node["macs"].is_number_integer()) reason.macs += node["macs"].get<int64_t>();
   }
   Json reasons = Json::array();
-  for (const auto& [rule, count] : by_rule) {
-    reasons.push_back({{"rule", rule}, {"nodes", count.first}, {"macs", count.second}});
+  for (const auto& [rule, reason] : by_rule) {
+    reasons.push_back({{"rule", rule},
+                       {"nodes", reason.nodes},
+                       {"macs", reason.macs},
+                       {"layer", reason.layer},
+                       {"message", reason.message},
+                       {"remedy", reason.remedy},
+                       {"operators", reason.operators}});
   }
   return reasons;
 }
@@ -57,7 +74,8 @@ Json ReasonsOf(const Json& plan) {
 
 std::string ZooWork::Key() const {
   return absl::StrCat(kVersion, "\n", absl::StrJoin(targets, ","), "\n",
-                      absl::StrJoin(settings, "\n"), "\n", runs, "\n", convert);
+                      absl::StrJoin(settings, "\n"), "\n", runs, "\n", convert,
+                      compiles ? "\ncompile" : "");
 }
 
 Job::Job(const ZooWork& work, const ZooModel& model, std::string id, std::string key,
@@ -73,27 +91,30 @@ Job::Job(const ZooWork& work, const ZooModel& model, std::string id, std::string
              {"seconds", 0},
              {"nodes", nullptr},
              {"targets", Json::array()}}) {
-  const auto step = [&](Step::Kind kind, const char* command, std::vector<std::string> more,
-                        size_t target) {
+  const auto step = [&](Step::Kind kind, std::string name, const char* command,
+                        std::vector<std::string> more, size_t target = 0) {
     std::vector<std::string> words = {work.command, command, model.path, "--json", "-q"};
     words.insert(words.end(), work.settings.begin(), work.settings.end());
     words.insert(words.end(), model.bindings.begin(), model.bindings.end());
     words.insert(words.end(), more.begin(), more.end());
-    steps_.push_back({kind, std::move(words), target});
+    steps_.push_back({kind, std::move(name), std::move(words), target});
   };
-  step(Step::Kind::kCheck, "check", {"--target", absl::StrJoin(work.targets, ",")}, 0);
+  step(Step::Kind::kCheck, "check", "check", {"--target", absl::StrJoin(work.targets, ",")});
+  for (size_t i = 0; work.compiles && i < work.targets.size(); ++i) {
+    step(Step::Kind::kCompile, absl::StrCat("compile for ", work.targets[i]), "run",
+         {"--compile-only", "--no-cache", "--target", work.targets[i]}, i);
+  }
   for (size_t i = 0; work.runs && i < work.targets.size(); ++i) {
     std::vector<std::string> more = {"--compare", "--no-cache", "--target", work.targets[i]};
     more.insert(more.end(), model.ranges.begin(), model.ranges.end());
-    step(Step::Kind::kRun, "run", std::move(more), i);
+    step(Step::Kind::kRun, absl::StrCat("run on ", work.targets[i]), "run", std::move(more), i);
   }
   if (!work.convert.empty()) {
     const std::string folder =
         absl::StrCat(work.folder, "/models/", line_["id"].get<std::string>());
-    step(Step::Kind::kConvert, "convert",
+    step(Step::Kind::kConvert, "convert", "convert",
          {"--target", work.targets[0], "--to", work.convert, "-o",
-          absl::StrCat(folder, "/", work.convert)},
-         0);
+          absl::StrCat(folder, "/", work.convert)});
   }
 }
 
@@ -122,26 +143,33 @@ void Job::Fail(const char* status, std::string error) {
 }
 
 void Job::End(const Step& step, const Ended& ended) {
-  const std::string& command = step.words[1];
   if (ended.timed_out) {
-    return Fail("timeout", absl::StrCat(command, " took more than ", work_.limits.seconds, " s"));
+    return Fail("timeout", absl::StrCat(step.name, " took more than ", work_.limits.seconds, " s"));
   }
   const std::string error = ErrorOf(ended);
   if (ended.signal == SIGKILL || RanOutOfMemory(error)) {
-    return Fail("out-of-memory", absl::StrCat(command, ": memory ran out"));
+    return Fail("out-of-memory", absl::StrCat(step.name, ": memory ran out"));
   }
   if (ended.signal != 0) {
-    return Fail("crashed", absl::StrCat(command, ": ", strsignal(ended.signal)));
+    return Fail("crashed", absl::StrCat(step.name, ": ", strsignal(ended.signal)));
   }
   if (ended.code == kNotStarted) {
-    return Fail("crashed", absl::StrCat(command, ": cannot be started: ", error));
+    return Fail("crashed", absl::StrCat(step.name, ": cannot be started: ", error));
   }
-  const Json document = ParsedOrNull(ended.out);
   const bool is_done = ended.code == 0 || ended.code == 3;
-  if (!is_done) return Fail("refused", error);
-  if (document.is_null()) return Fail("crashed", absl::StrCat(command, ": printed no result"));
-  if (step.kind == Step::Kind::kCheck) TakeCheck(document);
-  if (step.kind == Step::Kind::kRun) TakeRun(document, step.target);
+  if (!is_done) return Fail("refused", absl::StrCat(step.name, ": ", error));
+  const absl::StatusOr<Json> document = ParseJson(ended.out);
+  if (!document.ok()) return Fail("crashed", absl::StrCat(step.name, ": printed no result"));
+  switch (step.kind) {
+    case Step::Kind::kCheck:
+      return TakeCheck(*document);
+    case Step::Kind::kCompile:
+      return TakeCompile(*document, step.target);
+    case Step::Kind::kRun:
+      return TakeRun(*document, step.target);
+    case Step::Kind::kConvert:
+      return;
+  }
 }
 
 void Job::TakeCheck(const Json& document) {
@@ -151,11 +179,16 @@ void Job::TakeCheck(const Json& document) {
     line_["targets"].push_back({{"target", plan["target"]},
                                 {"summary", plan["summary"]},
                                 {"estimate_us", plan["summary"]["estimate_us"]},
+                                {"compile_ms", nullptr},
                                 {"cosine", nullptr},
                                 {"max_rel_error", nullptr},
                                 {"within_tolerance", nullptr},
                                 {"reasons", ReasonsOf(plan)}});
   }
+}
+
+void Job::TakeCompile(const Json& document, size_t target) {
+  line_["targets"][target]["compile_ms"] = document["times_ms"]["compile"];
 }
 
 void Job::TakeRun(const Json& document, size_t target) {

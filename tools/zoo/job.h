@@ -21,6 +21,7 @@ struct ZooWork {
   std::string folder;   // of the results
   std::vector<std::string> targets;
   std::vector<std::string> settings;  // flags of planning, for every step
+  bool compiles = false;              // for each target
   bool runs = false;                  // on each target, compared with ONNX Runtime
   std::string convert;                // a format, or ""
   ProcessLimits limits;               // of each step
@@ -41,16 +42,17 @@ class Job {
   Json TakeLine();
 
  private:
-  // A step's words after `anemone`, and what it is for.
   struct Step {
-    enum class Kind { kCheck, kRun, kConvert } kind;
-    std::vector<std::string> words;
-    size_t target = 0;  // of a run
+    enum class Kind { kCheck, kCompile, kRun, kConvert } kind;
+    std::string name;                // "compile for h13"; errors begin with it
+    std::vector<std::string> words;  // the command line
+    size_t target = 0;               // the index of the target that is compiled or run
   };
 
   void End(const Step& step, const Ended& ended);
   void Fail(const char* status, std::string error);
   void TakeCheck(const Json& document);
+  void TakeCompile(const Json& document, size_t target);
   void TakeRun(const Json& document, size_t target);
 
   const ZooWork& work_;

@@ -3,30 +3,46 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "base/mapped_file.h"
 #include "base/status_macros.h"
 #include "engine/formats/json_keys.h"
+#include "engine/formats/parse_json.h"
 #include "partitioner/plan_json.h"
 #include "provider/new_file.h"
 
 namespace anemone {
 namespace {
 
-bool IsLine(const Json& line) {
-  if (!line.is_object() || TextAt(line, "path").empty() || TextAt(line, "key").empty() ||
-      TextAt(line, "id").empty() || TextAt(line, "status").empty()) {
-    return false;
+// The line of a model that fails for all targets by a thousand rules is a tenth of this.
+constexpr size_t kLongestLine = size_t{16} << 20;
+
+// The id is the name of a folder.
+bool IsId(const std::string& id) {
+  return !id.empty() && std::all_of(id.begin(), id.end(), [](char c) {
+    return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_';
+  });
+}
+
+// The line of a model. Anyone may have written it.
+absl::StatusOr<Json> ParseLine(absl::string_view text) {
+  if (text.size() > kLongestLine) return absl::InvalidArgumentError("is longer than 16 MiB");
+  ANEMONE_ASSIGN_OR_RETURN(Json line, ParseJson(text));
+  if (TextAt(line, "path").empty() || TextAt(line, "key").empty() ||
+      TextAt(line, "status").empty() || !IsId(TextAt(line, "id")) ||
+      !AtOrNull(line, "targets").is_array()) {
+    return absl::InvalidArgumentError("is not a result of `anemone zoo`");
   }
-  const auto targets = line.find("targets");
-  return targets != line.end() && targets->is_array();
+  return line;
 }
 
 }  // namespace
@@ -44,14 +60,14 @@ absl::StatusOr<Results> Results::Open(const std::string& path) {
   for (int number = 1; !text.empty(); ++number) {
     const size_t end = text.find('\n');
     if (end == absl::string_view::npos) break;  // incomplete
-    Json line = Json::parse(text.substr(0, end), nullptr, /*allow_exceptions=*/false);
-    if (!IsLine(line)) {
-      return absl::InvalidArgumentError(absl::StrCat(path, ": line ", number,
-                                                     " is not a result of `anemone zoo`; "
-                                                     "remove the file, or choose another folder"));
+    absl::StatusOr<Json> line = ParseLine(text.substr(0, end));
+    if (!line.ok()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(path, ": line ", number, " ", line.status().message(),
+                       "; remove the file, or choose another folder"));
     }
-    std::string name = TextAt(line, "path");
-    results.lines_.insert_or_assign(std::move(name), std::move(line));
+    std::string name = TextAt(*line, "path");
+    results.lines_.insert_or_assign(std::move(name), *std::move(line));
     text.remove_prefix(end + 1);
   }
   if (!is_complete) ANEMONE_RETURN_IF_ERROR(results.Finish());

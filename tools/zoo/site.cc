@@ -3,191 +3,27 @@
 #include <algorithm>
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <set>
-#include <utility>
 #include <vector>
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/string_view.h"
 #include "base/status_macros.h"
 #include "engine/formats/json_keys.h"
-#include "engine/target.h"
-#include "engine/target_names.h"
 #include "partitioner/plan_text.h"
 #include "provider/new_file.h"
+#include "tools/zoo/html.h"
+#include "tools/zoo/page_files.h"
 
 namespace anemone {
 namespace {
 
 namespace fs = std::filesystem;
-
-// Names of models are data, never markup. Control characters, and the marks that reverse the
-// direction of text, are shown as numbers.
-std::string Escaped(absl::string_view text) {
-  std::string made;
-  for (size_t i = 0; i < text.size(); ++i) {
-    const auto byte = static_cast<unsigned char>(text[i]);
-    const absl::string_view mark = text.substr(i, 3);
-    const bool turns = (mark >= "\u202a" && mark <= "\u202e") ||
-                       (mark >= "\u2066" && mark <= "\u2069") || mark == "\u200e" ||
-                       mark == "\u200f";
-    if (turns) {
-      absl::StrAppend(
-          &made, absl::StrFormat("\\x%02x\\x%02x\\x%02x", byte, mark[1] & 0xff, mark[2] & 0xff));
-      i += 2;
-    } else if (absl::StrContains("<>&\"'", text[i])) {
-      absl::StrAppend(&made, "&#", static_cast<int>(byte), ";");
-    } else if (byte < 0x20 || byte == 0x7f) {
-      absl::StrAppend(&made, absl::StrFormat("\\x%02x", byte));
-    } else {
-      made.push_back(text[i]);
-    }
-  }
-  return made;
-}
-
-constexpr char kHead[] = R"html(<!doctype html>
-<html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
-<title>%s</title>
-<style>
-:root { color-scheme: light dark; --line: #8884; --good: #1a7f37; --bad: #cf222e; }
-body { font: 15px/1.45 system-ui, sans-serif; margin: 1.5rem auto; max-width: 90rem; padding: 0 1rem; }
-h1 { font-size: 1.4rem; } h2 { font-size: 1.1rem; margin-top: 2rem; }
-.wide { overflow-x: auto; }
-table { border-collapse: collapse; } th, td { padding: .25rem .6rem; border-bottom: 1px solid var(--line);
-  text-align: right; white-space: nowrap; } th:first-child, td:first-child { text-align: left;
-  white-space: normal; overflow-wrap: anywhere; min-width: 12rem; } td.text { text-align: left; }
-th[colspan] { text-align: center; } th[data-sort] { cursor: pointer; } th[aria-sort]::after { content: " \2193"; }
-th[aria-sort="ascending"]::after { content: " \2191"; }
-.ok { color: var(--good); } .bad { color: var(--bad); } input { font: inherit; padding: .2rem .4rem; }
-</style>
-)html";
-
-// Sorts by a click on a head, or Enter; filters by the words in #search.
-constexpr char kScript[] = R"html(<script>
-const table = document.querySelector("#models"), body = table.tBodies[0];
-const heads = [...table.tHead.rows[table.tHead.rows.length - 1].cells];
-function sort(head) {
-  const column = heads.indexOf(head), up = head.ariaSort === "descending";
-  for (const other of heads) other.removeAttribute("aria-sort");
-  head.ariaSort = up ? "ascending" : "descending";
-  const value = row => row.cells[column].dataset.value ?? row.cells[column].textContent;
-  const order = (a, b) => {
-    const x = value(a), y = value(b);
-    if (x === "" || y === "") return (x === "") - (y === "");
-    const by = isNaN(x) || isNaN(y) ? x.localeCompare(y) : x - y;
-    return up ? by : -by;
-  };
-  body.append(...[...body.rows].sort(order));
-}
-for (const head of heads) {
-  head.tabIndex = 0;
-  head.onclick = () => sort(head);
-  head.onkeydown = event => { if (event.key === "Enter") sort(head); };
-}
-const search = document.querySelector("#search");
-search.oninput = () => {
-  const words = search.value.toLowerCase().split(/\s+/);
-  for (const row of body.rows) {
-    const text = row.textContent.toLowerCase();
-    row.hidden = !words.every(word => text.includes(word));
-  }
-  document.querySelector("#shown").textContent = [...body.rows].filter(row => !row.hidden).length;
-};
-</script>
-)html";
-
-// A cell with the number that it is sorted by.
-std::string Cell(const Json& number, const std::string& shown) {
-  if (!number.is_number()) return "<td data-value=\"\">-</td>";
-  return absl::StrFormat("<td data-value=\"%.9g\">%s</td>", number.get<double>(), shown);
-}
-std::string ShareCell(const Json& share) {
-  return Cell(share, share.is_number() ? PercentText(share.get<double>()) : "");
-}
-std::string CountCell(const Json& count) {
-  return Cell(count, count.is_number() ? absl::StrFormat("%.0f", count.get<double>()) : "");
-}
-std::string TimeCell(const Json& us) {
-  return Cell(us, us.is_number() ? absl::StrFormat("%.2f ms", us.get<double>() / 1000) : "");
-}
-std::string SecondsCell(const Json& seconds) {
-  return Cell(seconds, seconds.is_number() ? absl::StrFormat("%.1f", seconds.get<double>()) : "");
-}
-std::string CosineCell(const Json& cosine) {
-  return Cell(cosine, cosine.is_number() ? absl::StrFormat("%.6f", cosine.get<double>()) : "");
-}
-
-struct Column {
-  const char* title;
-  std::string (*cell)(const Json& target);
-};
-constexpr Column kColumns[] = {
-    {"MACs",
-     [](const Json& t) {
-       return ShareCell(AtOrNull(AtOrNull(t, "summary"), "engine_macs_share"));
-     }},
-    {"CPU nodes",
-     [](const Json& t) { return CountCell(AtOrNull(AtOrNull(t, "summary"), "cpu_nodes")); }},
-    {"segments",
-     [](const Json& t) { return CountCell(AtOrNull(AtOrNull(t, "summary"), "engine_segments")); }},
-    {"estimate", [](const Json& t) { return TimeCell(AtOrNull(t, "estimate_us")); }},
-    {"cosine", [](const Json& t) { return CosineCell(AtOrNull(t, "cosine")); }}};
-
-std::string StatusCell(const Json& line) {
-  const std::string status = TextAt(line, "status");
-  return absl::StrCat("<td class=\"text ", status == "ok" ? "ok" : "bad", "\">", Escaped(status),
-                      "</td>");
-}
-
-std::vector<std::string> TargetsOf(const std::map<std::string, Json>& results) {
-  std::vector<std::string> targets;
-  for (const auto& [path, line] : results) {
-    for (const Json& target : line["targets"]) {
-      const std::string name = TextAt(target, "target");
-      if (std::find(targets.begin(), targets.end(), name) == targets.end()) targets.push_back(name);
-    }
-  }
-  return targets;
-}
-
-const Json& TargetOf(const Json& line, const std::string& name) {
-  static const Json null;
-  for (const Json& target : line["targets"]) {
-    if (TextAt(target, "target") == name) return target;
-  }
-  return null;
-}
-
-// What a reason costs on one target.
-struct Cost {
-  int64_t models = 0, nodes = 0, macs = 0;
-  std::set<std::string> paths;
-};
-using Reasons = std::map<std::pair<std::string, std::string>, Cost>;  // by rule and target
-
-int64_t CountAt(const Json& object, const char* key) {
-  const Json& count = AtOrNull(object, key);
-  return count.is_number_integer() ? count.get<int64_t>() : 0;
-}
-
-Reasons ReasonsOf(const std::map<std::string, Json>& results) {
-  Reasons reasons;
-  for (const auto& [path, line] : results) {
-    for (const Json& target : line["targets"]) {
-      for (const Json& reason : AtOrNull(target, "reasons")) {
-        Cost& cost = reasons[{TextAt(reason, "rule"), TextAt(target, "target")}];
-        cost.nodes += CountAt(reason, "nodes");
-        cost.macs += CountAt(reason, "macs");
-        if (cost.paths.insert(path).second) ++cost.models;
-      }
-    }
-  }
-  return reasons;
-}
 
 // Rules are words and dashes; anything else would leave the folder.
 std::string FileOfRule(const std::string& rule) {
@@ -198,19 +34,75 @@ std::string FileOfRule(const std::string& rule) {
   return name + ".html";
 }
 
-// "M1 (h13)".
-std::string TitleOf(const std::string& target) {
-  const auto found = FindTarget(target);
-  if (!found.ok()) return target;
-  const std::string label = TargetLabel(**found);
-  return label == target ? label : absl::StrCat(label, " (", target, ")");
+std::string RuleLink(const std::string& rule, absl::string_view folder) {
+  return absl::StrCat("<a class=\"rule\" href=\"", folder, FileOfRule(rule), "\">", Escaped(rule),
+                      "</a>");
+}
+
+// A column of the tables about a model on a target.
+struct Column {
+  const char* title;
+  const char* about;
+  bool minor;                                // is left out on a narrow page
+  const Json& (*value)(const Json& target);  // is null if it was not asked for
+  std::string (*text)(double value);
+};
+template <const char* kKey>
+const Json& OfPlan(const Json& target) {
+  return AtOrNull(AtOrNull(target, "summary"), kKey);
+}
+template <const char* kKey>
+const Json& OfTarget(const Json& target) {
+  return AtOrNull(target, kKey);
+}
+std::string Whole(double count) { return absl::StrFormat("%.0f", count); }
+std::string Milliseconds(double us) { return absl::StrFormat("%.2f ms", us / 1000); }
+
+constexpr char kShare[] = "engine_macs_share", kCpuNodes[] = "cpu_nodes",
+               kSegments[] = "engine_segments", kEstimate[] = "estimate_us",
+               kCompile[] = "compile_ms", kCosine[] = "cosine";
+constexpr Column kColumns[] = {
+    {"MACs", "the share of multiply-accumulates on the engine", false, OfPlan<kShare>,
+     [](double share) { return absl::StrCat(Bar(share), PercentText(share)); }},
+    {"CPU nodes", "nodes that stay on the CPU", false, OfPlan<kCpuNodes>, Whole},
+    {"segments", "parts that run on the engine", true, OfPlan<kSegments>, Whole},
+    {"estimate", "the estimated time on the chip", true, OfTarget<kEstimate>, Milliseconds},
+    {"compile", "the time to compile the engine segments on the machine of the zoo", true,
+     OfTarget<kCompile>, [](double ms) { return Milliseconds(ms * 1000); }},
+    {"cosine", "the worst output against ONNX Runtime", true, OfTarget<kCosine>,
+     [](double cosine) { return absl::StrFormat("%.6f", cosine); }}};
+
+// The columns for which a result has a value.
+std::vector<const Column*> ColumnsOf(const ZooLines& lines) {
+  std::vector<const Column*> columns;
+  for (const Column& column : kColumns) {
+    const bool is_used = std::any_of(lines.begin(), lines.end(), [&](const auto& line) {
+      const Json& targets = line.second["targets"];
+      return std::any_of(targets.begin(), targets.end(),
+                         [&](const Json& target) { return !column.value(target).is_null(); });
+    });
+    if (is_used) columns.push_back(&column);
+  }
+  return columns;
+}
+
+std::string ColumnCell(const Column& column, const Json& target, absl::string_view classes) {
+  const Json& value = column.value(target);
+  return NumberCell(value, value.is_number() ? column.text(value.get<double>()) : "",
+                    absl::StrCat(classes, column.minor ? " minor" : ""));
+}
+
+std::string StatusHtml(const Json& line) {
+  const std::string status = TextAt(line, "status");
+  return absl::StrCat("<span class=\"", status == "ok" ? "ok" : "bad", "\" title=\"",
+                      Escaped(TextAt(line, "error")), "\">", Escaped(status), "</span>");
 }
 
 // The folder that all models are in, with a slash; "" if there is none.
-std::string CommonFolder(const std::map<std::string, Json>& results) {
-  if (results.empty()) return "";
+std::string CommonFolder(const ZooLines& lines) {
+  if (lines.empty()) return "";
   // Of sorted texts, the first and the last share what all share.
-  const std::string &first = results.begin()->first, &last = results.rbegin()->first;
+  const std::string &first = lines.begin()->first, &last = lines.rbegin()->first;
   const size_t most = std::min(first.size(), last.size());
   size_t shared = 0;
   while (shared < most && first[shared] == last[shared]) ++shared;
@@ -218,126 +110,241 @@ std::string CommonFolder(const std::map<std::string, Json>& results) {
   return slash == std::string::npos ? "" : first.substr(0, slash + 1);
 }
 
-std::string HeadRow(const std::vector<std::string>& targets) {
-  std::string html = "<thead><tr><th></th><th></th><th></th><th></th>";
-  for (const std::string& target : targets) {
-    absl::StrAppend(&html, "<th colspan=\"", std::size(kColumns), "\">", Escaped(TitleOf(target)),
-                    "</th>");
+// "Softmax keeps nodes of the most models off it (12), Conv the most MACs (3.1 G)."
+std::string LeadOf(const TargetSummary& summary) {
+  std::string lead;
+  if (summary.macs > 0) {
+    lead = absl::StrCat(
+        PercentText(static_cast<double>(summary.engine_macs) / static_cast<double>(summary.macs)),
+        " of all MACs run on the engine. ");
+  }
+  if (summary.reasons.empty()) return absl::StrCat(lead, "Nothing keeps nodes off it.");
+  const ReasonSummary& models = summary.reasons.front();
+  const ReasonSummary* macs = summary.MostMacs();
+  absl::StrAppend(&lead, RuleLink(models.rule, "reasons/"), " keeps nodes of the most models (",
+                  models.models.size(), ")");
+  if (macs == &models) {
+    absl::StrAppend(&lead, " and the most MACs (", ShortCount(macs->macs), ")");
+  }
+  absl::StrAppend(&lead, " off it");
+  if (macs != nullptr && macs != &models) {
+    absl::StrAppend(&lead, ", and ", RuleLink(macs->rule, "reasons/"), " the most MACs (",
+                    ShortCount(macs->macs), ")");
+  }
+  return lead + ".";
+}
+
+std::string ReasonsTable(const TargetSummary& summary) {
+  std::string html =
+      "<div class=\"wide\"><table><thead><tr><th>reason</th><th>models</th><th>nodes</th>"
+      "<th title=\"multiply-accumulates that stay on the CPU for it\">MACs</th>"
+      "<th class=\"text minor\">words</th></tr></thead><tbody>\n";
+  for (const ReasonSummary& reason : summary.reasons) {
+    const double models = static_cast<double>(reason.models.size()) / summary.planned;
+    const double macs = static_cast<double>(reason.macs) /
+                        static_cast<double>(std::max<int64_t>(1, summary.cpu_macs()));
+    absl::StrAppend(&html, "<tr><td>", RuleLink(reason.rule, "reasons/"), "</td><td>",
+                    Bar(models, "cpu"), reason.models.size(), "</td><td>", reason.nodes,
+                    "</td><td>", Bar(macs, "cpu"), ShortCount(reason.macs),
+                    "</td><td class=\"text words minor\">", Escaped(reason.message),
+                    "</td></tr>\n");
+  }
+  return html + "</tbody></table></div>\n";
+}
+
+std::string TargetSection(const TargetSummary& summary, size_t index) {
+  const std::string title = Escaped(summary.title);
+  std::string html =
+      absl::StrCat("<section class=\"target target-", index, "\"><h1>", title, " runs ",
+                   summary.whole, " of ", Counted(summary.planned, "model"),
+                   " whole</h1>\n<p class=\"lead\">", LeadOf(summary), "</p>\n");
+  if (summary.without_macs > 0) {
+    absl::StrAppend(&html, "<p class=\"quiet\">The MACs of ",
+                    Counted(summary.without_macs, "model"),
+                    " are not known: their dimensions are free.</p>\n");
+  }
+  if (summary.reasons.empty()) return html + "</section>\n";
+  return absl::StrCat(html, "<h2>What keeps nodes off ", title, "</h2>\n", ReasonsTable(summary),
+                      "</section>\n");
+}
+
+// The statuses of the models, those that failed with a way to them.
+std::string StatusText(const ZooLines& lines) {
+  std::map<std::string, int> by_status;
+  for (const auto& [path, line] : lines) ++by_status[TextAt(line, "status")];
+  std::string text = Counted(static_cast<int64_t>(lines.size()), "model");
+  for (const auto& [status, count] : by_status) {
+    absl::StrAppend(&text, ", ", count, " ", Escaped(status));
+  }
+  return text;
+}
+
+std::string HeadRows(const std::vector<TargetSummary>& summaries,
+                     const std::vector<const Column*>& columns) {
+  std::string html =
+      "<thead><tr><th></th><th></th><th class=\"minor\"></th><th class=\"minor\"></th>";
+  for (size_t i = 0; i < summaries.size(); ++i) {
+    absl::StrAppend(&html, "<th class=\"target target-", i, "\" colspan=\"", columns.size(), "\">",
+                    Escaped(summaries[i].title), "</th>");
   }
   absl::StrAppend(&html,
-                  "</tr><tr><th data-sort>model</th><th data-sort>status</th>"
-                  "<th data-sort>nodes</th><th data-sort>seconds</th>");
-  for (size_t i = 0; i < targets.size(); ++i) {
-    for (const Column& column : kColumns)
-      absl::StrAppend(&html, "<th data-sort>", column.title, "</th>");
+                  "</tr>\n<tr><th class=\"sorts\">model</th><th class=\"sorts\">status</th>"
+                  "<th class=\"sorts minor\">nodes</th>"
+                  "<th class=\"sorts minor\" title=\"the time that the zoo took\">seconds</th>");
+  for (size_t i = 0; i < summaries.size(); ++i) {
+    for (const Column* column : columns) {
+      absl::StrAppend(&html, "<th class=\"sorts target target-", i, column->minor ? " minor" : "",
+                      "\" title=\"", column->about, "\">", column->title, "</th>");
+    }
   }
   return html + "</tr></thead>\n";
 }
 
 std::string ModelRow(const Json& line, const std::string& folder,
-                     const std::vector<std::string>& targets) {
+                     const std::vector<TargetSummary>& summaries,
+                     const std::vector<const Column*>& columns) {
+  std::set<std::string> words = {TextAt(line, "status")};
+  for (const Json& target : line["targets"]) {
+    for (const Json& reason : AtOrNull(target, "reasons")) words.insert(TextAt(reason, "rule"));
+  }
+  const Json &nodes = AtOrNull(line, "nodes"), &seconds = AtOrNull(line, "seconds");
   std::string html = absl::StrCat(
-      "<tr><td><a href=\"models/", Escaped(TextAt(line, "id")), "/index.html\">",
-      Escaped(TextAt(line, "path").substr(folder.size())), "</a></td>", StatusCell(line),
-      CountCell(AtOrNull(line, "nodes")), SecondsCell(AtOrNull(line, "seconds")));
-  for (const std::string& target : targets) {
-    const Json& item = TargetOf(line, target);
-    for (const Column& column : kColumns) html += column.cell(item);
+      "<tr data-words=\"", Escaped(absl::StrJoin(words, " ")), "\"><td><a href=\"models/",
+      TextAt(line, "id"), "/index.html\">", NameHtml(TextAt(line, "path").substr(folder.size())),
+      "</a></td><td class=\"text\">", StatusHtml(line), "</td>",
+      NumberCell(nodes, nodes.is_number() ? Whole(nodes.get<double>()) : "", "minor"),
+      NumberCell(seconds, seconds.is_number() ? absl::StrFormat("%.1f", seconds.get<double>()) : "",
+                 "minor"));
+  for (size_t i = 0; i < summaries.size(); ++i) {
+    const Json& target = TargetOf(line, summaries[i].name);
+    for (const Column* column : columns) {
+      html += ColumnCell(*column, target, absl::StrCat("target target-", i));
+    }
   }
   return html + "</tr>\n";
 }
 
-std::string IndexPage(const std::map<std::string, Json>& results, const Reasons& reasons) {
-  const std::vector<std::string> targets = TargetsOf(results);
-  const std::string folder = CommonFolder(results);
-  std::map<std::string, int> by_status;
-  for (const auto& [path, line] : results) ++by_status[TextAt(line, "status")];
-  std::string html =
-      absl::StrCat(absl::StrFormat(kHead, "Model zoo"), "<h1>", results.size(), " models");
-  for (const auto& [status, count] : by_status)
-    absl::StrAppend(&html, ", ", count, " ", Escaped(status));
-  absl::StrAppend(&html, "</h1>\n",
-                  folder.empty() ? "" : absl::StrCat("<p>in ", Escaped(folder), "</p>\n"),
-                  "<p><label>filter <input id=\"search\"></label> <span id=\"shown\">",
-                  results.size(), "</span> shown</p>\n<div class=\"wide\"><table id=\"models\">",
-                  HeadRow(targets), "<tbody>\n");
-  for (const auto& [path, line] : results) html += ModelRow(line, folder, targets);
-  absl::StrAppend(
-      &html,
-      "</tbody></table></div>\n<h2>What keeps nodes off the engine</h2>\n"
-      "<div class=\"wide\"><table id=\"reasons\"><thead><tr><th>reason</th><th>target</th>"
-      "<th>models</th><th>nodes</th><th>MACs</th></tr></thead><tbody>\n");
-  std::vector<const Reasons::value_type*> sorted;
-  for (const auto& reason : reasons) sorted.push_back(&reason);
-  std::stable_sort(sorted.begin(), sorted.end(), [](const auto* a, const auto* b) {
-    return a->second.models > b->second.models;
-  });
-  for (const auto* reason : sorted) {
-    const Cost& cost = reason->second;
-    absl::StrAppend(&html, "<tr><td><a href=\"reasons/", FileOfRule(reason->first.first), "\">",
-                    Escaped(reason->first.first), "</a></td><td>",
-                    Escaped(TitleOf(reason->first.second)), "</td><td>", cost.models, "</td><td>",
-                    cost.nodes, "</td><td>", ShortCount(cost.macs), "</td></tr>\n");
+// A button for each target, and one for all of them, if they fit beside each other.
+std::string Buttons(const std::vector<TargetSummary>& summaries) {
+  constexpr size_t kMostTogether = 4;
+  if (summaries.size() < 2) return "";
+  std::string html = "<nav id=\"targets\">";
+  for (size_t i = 0; i < summaries.size(); ++i) {
+    absl::StrAppend(&html, "<button value=\"", i, "\">", Escaped(summaries[i].title), "</button>");
   }
-  return absl::StrCat(html, "</tbody></table></div>\n", kScript, "</html>\n");
+  if (summaries.size() <= kMostTogether) html += "<button value=\"\">all</button>";
+  return html + "</nav>\n";
 }
 
-std::string ModelPage(const Json& line) {
-  const std::string path = TextAt(line, "path");
-  std::string html =
-      absl::StrCat(absl::StrFormat(kHead, Escaped(path)),
-                   "<p><a href=\"../../index.html\">all models</a></p><h1>", Escaped(path),
-                   "</h1>\n<p>status: ", Escaped(TextAt(line, "status")));
-  const std::string error = TextAt(line, "error");
-  if (!error.empty()) absl::StrAppend(&html, ": ", Escaped(error));
-  absl::StrAppend(&html, "</p><p>sha256: ", Escaped(TextAt(line, "sha256")),
-                  "</p>\n<div class=\"wide\"><table><thead><tr><th>target</th>");
-  for (const Column& column : kColumns) absl::StrAppend(&html, "<th>", column.title, "</th>");
-  absl::StrAppend(&html, "</tr></thead><tbody>\n");
-  for (const Json& target : line["targets"]) {
-    absl::StrAppend(&html, "<tr><td>", Escaped(TitleOf(TextAt(target, "target"))), "</td>");
-    for (const Column& column : kColumns) html += column.cell(target);
-    absl::StrAppend(&html, "</tr>\n");
-  }
-  absl::StrAppend(
-      &html,
-      "</tbody></table></div>\n<h2>What keeps nodes off the engine</h2><div class=\"wide\">"
-      "<table><thead><tr><th>reason</th><th>target</th><th>nodes</th><th>MACs</th></tr></thead>"
-      "<tbody>\n");
-  for (const Json& target : line["targets"]) {
-    for (const Json& reason : AtOrNull(target, "reasons")) {
-      const std::string rule = TextAt(reason, "rule");
-      absl::StrAppend(&html, "<tr><td><a href=\"../../reasons/", FileOfRule(rule), "\">",
-                      Escaped(rule), "</a></td><td>", Escaped(TitleOf(TextAt(target, "target"))),
-                      "</td>", CountCell(AtOrNull(reason, "nodes")), "<td>",
-                      ShortCount(CountAt(reason, "macs")), "</td></tr>\n");
+std::string IndexPage(const ZooLines& lines, const std::vector<TargetSummary>& summaries) {
+  const std::string folder = CommonFolder(lines);
+  const std::vector<const Column*> columns = ColumnsOf(lines);
+  std::string html = absl::StrCat(PageHead("Model zoo", kZooStyle), Buttons(summaries));
+  if (summaries.empty()) html += "<h1>No model has a plan</h1>\n";
+  for (size_t i = 0; i < summaries.size(); ++i) html += TargetSection(summaries[i], i);
+  absl::StrAppend(&html, "<h2>", StatusText(lines), "</h2>\n<p><label>filter <input id=\"search\" ",
+                  "placeholder=\"words of a name, a status or a reason\"></label> ",
+                  "<span class=\"quiet\"><span id=\"shown\">", lines.size(), "</span> shown",
+                  folder.empty() ? "" : absl::StrCat(", in ", NameHtml(folder)),
+                  "</span></p>\n<div class=\"wide\"><table id=\"models\">",
+                  HeadRows(summaries, columns), "<tbody>\n");
+  for (const auto& [path, line] : lines) html += ModelRow(line, folder, summaries, columns);
+  return absl::StrCat(html, "</tbody></table></div>\n<script>\n", kZooScript, "</script></html>\n");
+}
+
+// A word of a shell's command line.
+std::string ShellWord(const std::string& word) {
+  return absl::StrCat("'", absl::StrReplaceAll(word, {{"'", R"('\'')"}}), "'");
+}
+
+std::string ModelPage(const Json& line, const std::vector<TargetSummary>& summaries,
+                      const std::vector<const Column*>& columns) {
+  const std::string path = TextAt(line, "path"), error = TextAt(line, "error");
+  std::string html = absl::StrCat(
+      PageHead(path, kZooStyle), "<p><a href=\"../../index.html\">all models</a></p>\n<h1>",
+      NameHtml(fs::path(path).filename().string()), "</h1>\n<p class=\"quiet\">", NameHtml(path),
+      "</p>\n<p class=\"lead\">", StatusHtml(line),
+      error.empty() ? "" : absl::StrCat(": ", Escaped(error)), "</p>\n");
+  std::vector<std::string> names;
+  if (!line["targets"].empty()) {
+    html += "<div class=\"wide\"><table><thead><tr><th>target</th>";
+    for (const Column* column : columns) {
+      absl::StrAppend(&html, "<th title=\"", column->about, "\">", column->title, "</th>");
     }
+    html += "</tr></thead><tbody>\n";
   }
-  return html + "</tbody></table></div></html>\n";
-}
-
-std::string ReasonPage(const std::string& rule, const Reasons& reasons,
-                       const std::map<std::string, Json>& results) {
-  std::string html =
-      absl::StrCat(absl::StrFormat(kHead, Escaped(rule)),
-                   "<p><a href=\"../index.html\">all models</a></p><h1>", Escaped(rule),
-                   "</h1>\n<p><code>anemone units</code> lists the rules with their sources.</p>\n"
-                   "<div class=\"wide\"><table><thead><tr><th>model</th><th>target</th>"
-                   "<th>nodes</th><th>MACs</th></tr></thead><tbody>\n");
-  for (const auto& [key, cost] : reasons) {
-    if (key.first != rule) continue;
-    for (const std::string& path : cost.paths) {
-      const Json& line = results.at(path);
-      for (const Json& reason : AtOrNull(TargetOf(line, key.second), "reasons")) {
-        if (TextAt(reason, "rule") != rule) continue;
-        absl::StrAppend(&html, "<tr><td><a href=\"../models/", Escaped(TextAt(line, "id")),
-                        "/index.html\">", Escaped(path), "</a></td><td>",
-                        Escaped(TitleOf(key.second)), "</td>", CountCell(AtOrNull(reason, "nodes")),
-                        "<td>", ShortCount(CountAt(reason, "macs")), "</td></tr>\n");
+  for (const TargetSummary& summary : summaries) {
+    const Json& target = TargetOf(line, summary.name);
+    if (target.is_null()) continue;
+    names.push_back(summary.name);
+    absl::StrAppend(&html, "<tr><td>", Escaped(summary.title), "</td>");
+    for (const Column* column : columns) {
+      // All columns: the page is for one model.
+      const Json& value = column->value(target);
+      html += NumberCell(value, value.is_number() ? column->text(value.get<double>()) : "");
+    }
+    html += "</tr>\n";
+  }
+  if (!line["targets"].empty()) html += "</tbody></table></div>\n";
+  for (const TargetSummary& summary : summaries) {
+    const Json& reasons = AtOrNull(TargetOf(line, summary.name), "reasons");
+    if (reasons.empty()) continue;
+    absl::StrAppend(&html, "<h2>What keeps nodes off ", Escaped(summary.title),
+                    "</h2>\n<div class=\"wide\"><table><thead><tr><th>reason</th><th>nodes</th>"
+                    "<th>MACs</th><th class=\"text\">operators</th>"
+                    "<th class=\"text\">words</th></tr></thead><tbody>\n");
+    for (const Json& reason : reasons) {
+      std::vector<std::string> operators;
+      for (const Json& name : AtOrNull(reason, "operators")) {
+        if (name.is_string()) operators.push_back(name.get<std::string>());
       }
+      absl::StrAppend(&html, "<tr><td>", RuleLink(TextAt(reason, "rule"), "../../reasons/"),
+                      "</td><td>", CountAt(reason, "nodes"), "</td><td>",
+                      ShortCount(CountAt(reason, "macs")), "</td><td class=\"text words\">",
+                      Escaped(absl::StrJoin(operators, ", ")), "</td><td class=\"text words\">",
+                      Escaped(TextAt(reason, "message")), "</td></tr>\n");
     }
+    html += "</tbody></table></div>\n";
   }
-  return html + "</tbody></table></div></html>\n";
+  if (!names.empty()) {
+    absl::StrAppend(&html, "<h2>All nodes</h2>\n<pre>anemone check -v ", Escaped(ShellWord(path)),
+                    " --target ", Escaped(absl::StrJoin(names, ",")), "</pre>\n");
+  }
+  return absl::StrCat(html, "<p class=\"quiet\">SHA-256 ", Escaped(TextAt(line, "sha256")),
+                      "</p></html>\n");
+}
+
+std::string ReasonPage(const std::string& rule, const std::vector<TargetSummary>& summaries) {
+  std::string html =
+      absl::StrCat(PageHead(rule, kZooStyle), "<p><a href=\"../index.html\">all models</a></p><h1>",
+                   Escaped(rule), "</h1>\n");
+  bool has_words = false;
+  for (const TargetSummary& summary : summaries) {
+    const auto reason = std::find_if(summary.reasons.begin(), summary.reasons.end(),
+                                     [&](const ReasonSummary& r) { return r.rule == rule; });
+    if (reason == summary.reasons.end()) continue;
+    if (!has_words) {
+      absl::StrAppend(
+          &html, "<p class=\"lead\">", Escaped(reason->layer), reason->layer.empty() ? "" : ": ",
+          Escaped(reason->message), "</p>\n",
+          reason->remedy.empty() ? "" : absl::StrCat("<p>", Escaped(reason->remedy), "</p>\n"),
+          "<p class=\"quiet\">Operators: ", Escaped(absl::StrJoin(reason->operators, ", ")),
+          "</p>\n");
+      has_words = true;
+    }
+    absl::StrAppend(&html, "<h2>", Escaped(summary.title), ": ",
+                    Counted(static_cast<int64_t>(reason->models.size()), "model"), ", ",
+                    Counted(reason->nodes, "node"), ", ", ShortCount(reason->macs),
+                    " MACs</h2>\n<div class=\"wide\"><table><thead><tr><th>model</th><th>nodes</th>"
+                    "<th>MACs</th></tr></thead><tbody>\n");
+    for (const ReasonSummary::OfModel& model : reason->models) {
+      absl::StrAppend(&html, "<tr><td><a href=\"../models/", TextAt(*model.line, "id"),
+                      "/index.html\">", NameHtml(TextAt(*model.line, "path")), "</a></td><td>",
+                      model.nodes, "</td><td>", ShortCount(model.macs), "</td></tr>\n");
+    }
+    html += "</tbody></table></div>\n";
+  }
+  return html + "</html>\n";
 }
 
 absl::Status WritePage(const std::string& path, const std::string& html) {
@@ -345,24 +352,28 @@ absl::Status WritePage(const std::string& path, const std::string& html) {
   fs::create_directories(fs::path(path).parent_path(), error);
   ANEMONE_ASSIGN_OR_RETURN(const auto file, NewFile::Make(path));
   ANEMONE_RETURN_IF_ERROR(file->Write(html));
-  return file->PutIntoPlace();
+  return file->PutIntoPlace(/*flush=*/false);
 }
 
 }  // namespace
 
-absl::Status WriteSite(const std::string& folder, const std::map<std::string, Json>& results) {
-  const Reasons reasons = ReasonsOf(results);
-  for (const auto& [path, line] : results) {
-    ANEMONE_RETURN_IF_ERROR(WritePage(
-        absl::StrCat(folder, "/models/", TextAt(line, "id"), "/index.html"), ModelPage(line)));
+absl::Status WriteSite(const std::string& folder, const ZooLines& lines) {
+  const std::vector<TargetSummary> summaries = SummariesOf(lines);
+  const std::vector<const Column*> columns = ColumnsOf(lines);
+  for (const auto& [path, line] : lines) {
+    ANEMONE_RETURN_IF_ERROR(
+        WritePage(absl::StrCat(folder, "/models/", TextAt(line, "id"), "/index.html"),
+                  ModelPage(line, summaries, columns)));
   }
   std::set<std::string> rules;
-  for (const auto& [key, cost] : reasons) rules.insert(key.first);
+  for (const TargetSummary& summary : summaries) {
+    for (const ReasonSummary& reason : summary.reasons) rules.insert(reason.rule);
+  }
   for (const std::string& rule : rules) {
     ANEMONE_RETURN_IF_ERROR(WritePage(absl::StrCat(folder, "/reasons/", FileOfRule(rule)),
-                                      ReasonPage(rule, reasons, results)));
+                                      ReasonPage(rule, summaries)));
   }
-  return WritePage(absl::StrCat(folder, "/index.html"), IndexPage(results, reasons));
+  return WritePage(absl::StrCat(folder, "/index.html"), IndexPage(lines, summaries));
 }
 
 }  // namespace anemone

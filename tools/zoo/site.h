@@ -1,19 +1,17 @@
-// tools/zoo/site.h: the pages of a zoo: a sortable table, a page for each model, and a page for
-// each reason that keeps nodes off the engine. They need no server and request nothing.
+// tools/zoo/site.h: the pages of a zoo: what keeps models off each target, a table of the models,
+// and a page for each model and each reason. They need no server and request nothing.
 #ifndef ANEMONE_TOOLS_ZOO_SITE_H_
 #define ANEMONE_TOOLS_ZOO_SITE_H_
 
-#include <map>
 #include <string>
 
 #include "absl/status/status.h"
-#include "engine/formats/json.h"
+#include "tools/zoo/summary.h"
 
 namespace anemone {
 
-// Writes `folder`/index.html, models/ID/index.html and reasons/RULE.html for these results, by
-// path.
-absl::Status WriteSite(const std::string& folder, const std::map<std::string, Json>& results);
+// Writes `folder`/index.html, models/ID/index.html and reasons/RULE.html for these results.
+absl::Status WriteSite(const std::string& folder, const ZooLines& lines);
 
 }  // namespace anemone
 

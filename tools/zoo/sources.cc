@@ -9,9 +9,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
+#include "base/annotated.h"
 #include "base/mapped_file.h"
 #include "base/status_macros.h"
 #include "engine/formats/json_keys.h"
+#include "engine/formats/parse_json.h"
 
 namespace anemone {
 namespace {
@@ -24,7 +26,9 @@ absl::Status AddFolder(const std::string& folder, std::vector<ZooModel>& models)
                                            error);
   const size_t before = models.size();
   for (; !error && entries != fs::recursive_directory_iterator(); entries.increment(error)) {
-    if (entries->is_regular_file(error) && entries->path().extension() == ".onnx") {
+    // A link that leads nowhere is a model that cannot be read.
+    std::error_code unknown;
+    if (entries->path().extension() == ".onnx" && !entries->is_directory(unknown)) {
       models.push_back({entries->path().string(), {}, {}});
     }
   }
@@ -68,13 +72,14 @@ void AddPairs(const Json& entry, const char* key, const char* flag,
 
 absl::Status AddManifest(const std::string& path, std::vector<ZooModel>& models) {
   ANEMONE_ASSIGN_OR_RETURN(const auto file, MappedFile::Open(path));
-  const Json manifest = Json::parse(file->text(), nullptr, /*allow_exceptions=*/false);
-  const auto list = manifest.is_object() ? manifest.find("models") : manifest.end();
-  if (list == manifest.end() || !list->is_array()) {
+  const absl::StatusOr<Json> manifest = ParseJson(file->text());
+  if (!manifest.ok()) return Annotated(manifest.status(), path);
+  const Json& list = AtOrNull(*manifest, "models");
+  if (!list.is_array()) {
     return absl::InvalidArgumentError(
         absl::StrCat(path, ": want a manifest: an object with a list \"models\""));
   }
-  for (const Json& entry : *list) {
+  for (const Json& entry : list) {
     if (!entry.is_object())
       return absl::InvalidArgumentError(absl::StrCat(path, ": a model is no object"));
     const std::string own = TextAt(entry, "path");

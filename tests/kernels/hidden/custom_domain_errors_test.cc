@@ -40,14 +40,14 @@ TEST(CustomDomain, AMalformedNodeIsAnErrorThatNamesTheKey) {
       {TopKOf(image).Set("Type", "Max").Set("K", 2).Set("SortIndices", "[0]").bytes(),
        "'SortIndices': want INTS"},
       {ModelOf("Broadcast", DataType::kFloat).Input(image).Set("BroadcastInfo", "[{").bytes(),
-       "'BroadcastInfo': want JSON"},
+       "'BroadcastInfo': is not valid JSON"},
       {ModelOf("Broadcast", DataType::kFloat).Input(image).Set("BroadcastInfo", "[1]").bytes(),
        "BroadcastInfo: want an array of {Dimension, Size}"},
       {ModelOf("Broadcast", DataType::kFloat)
            .Input(image)
            .Set("BroadcastInfo", std::string(1 << 20, '['))
            .bytes(),
-       "'BroadcastInfo': want JSON"},
+       "'BroadcastInfo': is nested deeper than"},
       {ModelOf("CrossProduct", DataType::kFloat).Input({1, 3, 1, 1}).bytes(), "want 2 inputs"},
       {ModelOf("Dropout", DataType::kInt64).Input(image).bytes(), "want one of tensor(float"},
       {ModelOf("Best", DataType::kFloat).Input(image).bytes(), "no such operator"},
@@ -194,7 +194,7 @@ TEST(CustomDomain, TheCpuRefusesWhatNoTargetTakes) {
        {1, 6, 1, 1}},
       {"nested",
        of("Broadcast").Input(image).Set("BroadcastInfo", std::string(1 << 20, '[')).bytes(),
-       "'BroadcastInfo': want JSON"},
+       "'BroadcastInfo': is nested deeper than"},
       {"a wrong type", TopKOf(image).Set("Type", 7).Set("K", 2).Set("SortIndices", {0}).bytes(),
        "'Type': want STRING"},
   };
