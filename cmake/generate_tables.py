@@ -345,25 +345,33 @@ def write_hazards(tables, out):
 def write_costs(tables, out):
     """cost_table.cc: the rates of each target that has numbers."""
     data = json.loads((tables / "costs.json").read_text())
-    targets = {t["target"]: t for t in json.loads((tables / "targets.json").read_text())["targets"]}
-    rates = ("flops", "chain_flops", "bytes_per_second")
+    cores = {t["target"]: t["hal"]["num_nes"]
+             for t in json.loads((tables / "targets.json").read_text())["targets"]}
+    rates = ("flops", "product_flops", "chain_flops", "bytes_per_second", "stream_bytes_per_second",
+             "port_bytes_per_second")
+    cpu_rates = ("flops", "bytes_per_second", "softmax_per_second")
+    cpu = {(row["target"], row["rate"]): row["value"] for row in data["cpu"]}
+    fits = {fit["target"]: fit for fit in data["fits"]}
+
+    def scaled(name, target):
+        return {**fits[name], **{rate: fits[name][rate] * cores[target] / cores[name] for rate in rates},
+                "target": target, "status": "predicted",
+                "source": f"{data['scaled_source']}: {name} times {cores[target]}/{cores[name]} cores"}
+
     rows = []
-    for fit in data["fits"]:
-        name = fit["target"]
-        rows.append({**fit, "cpu_flops": fit["cpu_flops"] or 0,
-                     "cpu_bytes_per_second": fit["cpu_bytes_per_second"] or 0})
-        for scaled in data["scaled"][name]:
-            cores, of = targets[scaled]["hal"]["num_nes"], targets[name]["hal"]["num_nes"]
-            rows.append({**fit, **{rate: fit[rate] * cores / of for rate in rates},
-                         "cpu_flops": 0, "cpu_bytes_per_second": 0, "target": scaled,
-                         "status": "predicted",
-                         "source": f"{data['scaled_source']}: {name} times {cores}/{of} cores"})
+    for name, fit in fits.items():
+        if "scaled_from" in fit:
+            base = scaled(fit["scaled_from"], name)
+            rows.append({**base, **fit, "source": f"{fit['source']}; {base['source']}"})
+            continue
+        rows.append(fit)
+        rows += [scaled(name, target) for target in data["scaled"][name]]
     body = ["// Generated from engine/tables/costs.json. Do not edit.", '#include "engine/cost.h"', "",
             "namespace anemone {", "namespace {", "", "constexpr CostRates kRates[] = {"]
     for row in rows:
-        numbers = ", ".join(f"{row[key]:.6g}" for key in (
-            *rates, "dispatch_us", "cpu_flops", "cpu_bytes_per_second"))
-        body.append(f"    {{{quoted(row['target'])}, {numbers}, {status_enum(row['status'])}, "
+        numbers = ", ".join(f"{row[key]:.6g}" for key in (*rates, "dispatch_us"))
+        of_cpu = ", ".join(f"{cpu.get((row['target'], rate), 0):.6g}" for rate in cpu_rates)
+        body.append(f"    {{{quoted(row['target'])}, {numbers}, {{{of_cpu}}}, {status_enum(row['status'])}, "
                     f"{quoted(row['source'])}}},")
     body += ["};", "", "}  // namespace", "",
              "absl::Span<const CostRates> AllCostRates() { return kRates; }", "",

@@ -24,9 +24,20 @@ int64_t BytesOfWeight(const Tensor& weight, const Target& target) {
 // The work of one unit.
 struct Work {
   double flops = 0;
-  int64_t bytes = 0;  // over the memory bus, without the ports
+  bool is_product = false;
+  int64_t bytes = 0;         // over the memory bus, without the ports and streams
+  int64_t stream_bytes = 0;  // weights of a matrix product
   int64_t port_bytes = 0;
 };
+
+// Whether a unit that multiplies and adds is a product of matrices: of two values, or a convolution
+// with one tap over one line, which is how a product with a constant matrix is written.
+bool IsMatrixProduct(const Unit& unit, const std::vector<Bottom>& bottoms, int64_t macs) {
+  if (macs == 0) return false;
+  if (unit.weights.empty()) return true;
+  const bool is_line = unit.dims.h() == 1 && unit.dims.d() == 1;
+  return is_line && macs == unit.dims.elements() * bottoms[0].dims.c();
+}
 
 class Estimator {
  public:
@@ -48,9 +59,10 @@ class Estimator {
     NetworkCost cost;
     std::array<double, 4> us_by_limit = {};
     for (const Work& work : works) {
-      const bool is_longest = &work == &*longest;
-      cost.units.push_back(CostOfUnit(work, is_longest ? rates_.flops : rates_.chain_flops));
+      const double alone = work.is_product ? rates_.product_flops : rates_.flops;
+      cost.units.push_back(CostOfUnit(work, &work == &*longest ? alone : rates_.chain_flops));
       cost.us += cost.units.back().us;
+      cost.transfer_us += PortMicroseconds(work);
       us_by_limit[static_cast<size_t>(cost.units.back().limit)] += cost.units.back().us;
     }
     us_by_limit[static_cast<size_t>(CostLimit::kDispatch)] = rates_.dispatch_us;
@@ -63,12 +75,21 @@ class Estimator {
  private:
   Cost CostOfUnit(const Work& work, double flops_per_second) const {
     const double work_us = work.flops / flops_per_second * 1e6;
-    const double bus_us = MicrosecondsOf(work.bytes), port_us = MicrosecondsOf(work.port_bytes);
-    if (work_us >= bus_us + port_us) return {work_us, CostLimit::kCompute};
-    return {bus_us + port_us, bus_us >= port_us ? CostLimit::kBandwidth : CostLimit::kTransfer};
+    const double bus_us = Microseconds(work.bytes, rates_.bytes_per_second) +
+                          Microseconds(work.stream_bytes, rates_.stream_bytes_per_second);
+    const double port_us = PortMicroseconds(work);
+    const double us = std::max(work_us, bus_us) + port_us;
+    if (port_us > std::max(work_us, bus_us)) return {us, CostLimit::kTransfer};
+    return {us, work_us >= bus_us ? CostLimit::kCompute : CostLimit::kBandwidth};
   }
-  double MicrosecondsOf(int64_t bytes) const {
-    return static_cast<double>(bytes) / rates_.bytes_per_second * 1e6;
+  double PortMicroseconds(const Work& work) const {
+    return Microseconds(work.port_bytes, rates_.port_bytes_per_second);
+  }
+  static double Microseconds(int64_t bytes, double bytes_per_second) {
+    return static_cast<double>(bytes) / bytes_per_second * 1e6;
+  }
+  void AddWeight(const Tensor& weight, Work& work) const {
+    (work.is_product ? work.stream_bytes : work.bytes) += BytesOfWeight(weight, target_);
   }
   void AddOperand(const Operand& operand, Work& work) const {
     switch (operand.source) {
@@ -78,7 +99,7 @@ class Estimator {
         return;
       }
       case Operand::Source::kConstant:
-        work.bytes += BytesOfWeight(network_.constants[operand.index].tensor, target_);
+        AddWeight(network_.constants[operand.index].tensor, work);
         return;
       case Operand::Source::kUnit:
         AddIfLarge(network_.units[operand.index].dims, work);
@@ -99,10 +120,11 @@ class Estimator {
     }
     if (unit.kind->run.is_view) return work;
     const std::vector<Bottom> bottoms = network_.BottomsOf(unit);
-    work.flops = 2 * static_cast<double>(unit.kind->macs.Or(0, unit.params.get(), bottoms,
-                                                            unit.weights, unit.dims));
+    const int64_t macs = unit.kind->macs.Or(0, unit.params.get(), bottoms, unit.weights, unit.dims);
+    work.flops = 2 * static_cast<double>(macs);
+    work.is_product = IsMatrixProduct(unit, bottoms, macs);
     for (const Operand& operand : unit.bottoms) AddOperand(operand, work);
-    for (const Tensor& weight : unit.weights) work.bytes += BytesOfWeight(weight, target_);
+    for (const Tensor& weight : unit.weights) AddWeight(weight, work);
     return work;
   }
 

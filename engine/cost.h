@@ -5,10 +5,11 @@
 //   const double us = cost->us;          // of one run, with its dispatch
 //   const Cost unit = cost->units[3];    // {41.5, CostLimit::kCompute}
 //
-// The model is the guide's (ch18): a unit takes the longer of its arithmetic and its transfers, and
-// a run takes one dispatch more. What crosses the memory bus are the ports, the weights (in the
-// form in which the target streams them), and each value larger than the working set. The longest
-// unit works at the rate of an operation alone, all others at the rate of a chain (guide ch9).
+// The model is the guide's (ch5, ch18): a unit takes the longer of its arithmetic and its memory
+// traffic, and the transfer of its ports; a run takes one dispatch more. Memory traffic is that of
+// the weights (in the form in which the target streams them) and of each value larger than the
+// working set. The longest unit works at the rate of an operation alone, all others at the rate of
+// a chain (guide ch9). Matrix products have rates of their own.
 // docs/costs.md compares the estimates with every published time.
 #ifndef ANEMONE_ENGINE_COST_H_
 #define ANEMONE_ENGINE_COST_H_
@@ -37,17 +38,29 @@ struct Cost {
 struct NetworkCost {
   std::vector<Cost> units;  // without the dispatch
   double us = 0;            // the sum of the units and one dispatch
+  double transfer_us = 0;   // the part of it that moves ports
   CostLimit limit = CostLimit::kDispatch;
+};
+
+// The rates of a chip's CPU: rows of costs.json. All are 0 if none are published.
+struct CpuRates {
+  double flops;               // of multiply-accumulates, two each
+  double bytes_per_second;    // of values that are read and written
+  double softmax_per_second;  // elements of a softmax
+  bool are_known() const { return flops > 0; }
 };
 
 // The rates of a target: a row of costs.json.
 struct CostRates {
-  const char* target;  // "H13"
-  double flops;        // of an operation alone, a second; a multiply-accumulate is two
-  double chain_flops;  // of each further operation of a chain
+  const char* target;    // "H13"
+  double flops;          // of an operation alone, a second; a multiply-accumulate is two
+  double product_flops;  // of a matrix product alone
+  double chain_flops;    // of each further operation of a chain
   double bytes_per_second;
+  double stream_bytes_per_second;  // of the weights of a matrix product
+  double port_bytes_per_second;    // of inputs and outputs
   double dispatch_us;
-  double cpu_flops, cpu_bytes_per_second;  // of the chip's CPU; 0 if not published
+  CpuRates cpu;
   Status status;
   const char* source;
 };

@@ -23,10 +23,12 @@
 #include "kernels/lowering.h"
 #include "partitioner/bodies.h"
 #include "partitioner/checked_segments.h"
+#include "partitioner/cost_warnings.h"
 #include "partitioner/cover.h"
 #include "partitioner/data_sizes.h"
 #include "partitioner/macs.h"
 #include "partitioner/plan_costs.h"
+#include "partitioner/policies.h"
 #include "partitioner/unit_names.h"
 #include "warning_table.h"  // generated
 
@@ -218,7 +220,11 @@ void AddMissed(const Model& model, const Graph& graph, const std::vector<MissedP
 
 absl::StatusOr<Policy> Policy::Parse(absl::string_view text) {
   Policy policy;
-  if (text == "maximal") return policy;
+  if (text == "max-engine" || text == "maximal") return policy;
+  if (text == "latency" || text == "fewest-segments") {
+    policy.aim = text == "latency" ? Policy::Aim::kLatency : Policy::Aim::kFewestSegments;
+    return policy;
+  }
   if (text == "cpu") {
     policy.cpu_only = true;
     return policy;
@@ -229,8 +235,8 @@ absl::StatusOr<Policy> Policy::Parse(absl::string_view text) {
   }
   if (!absl::StartsWith(text, "refuse:")) {
     return absl::InvalidArgumentError(
-        "want maximal, cpu, refuse:UNIT[,UNIT...], refuse:node:NODE[,...] or insist:fp16-range; "
-        "e.g. refuse:Pooling");
+        "want max-engine, latency, fewest-segments, cpu, refuse:UNIT[,UNIT...], "
+        "refuse:node:NODE[,...] or insist:fp16-range; e.g. refuse:Pooling");
   }
   const std::vector<std::string> known = UnitTypes();
   for (absl::string_view unit : absl::StrSplit(text.substr(7), ',')) {
@@ -352,7 +358,8 @@ absl::StatusOr<Plan> PlanGraph(const Model& model, const Graph& graph, const Pla
   BodiesByNode bodies;
   if (options.bodies) bodies = PlanBodies(model, graph, options, PlanGraph);
   SetApart(bodies, covers, opset_classes);
-  plan.segments = MakeCheckedSegments(view, opset_classes, options, covers, groups);
+  plan.segments = ApplyPolicy(view, opset_classes, options, covers, groups,
+                              MakeCheckedSegments(view, opset_classes, options, covers, groups));
   for (Segment& segment : plan.segments) {
     const auto run_here = bodies.find(segment.nodes.front());
     if (run_here != bodies.end()) segment.bodies = std::move(run_here->second);
@@ -420,6 +427,7 @@ absl::StatusOr<Plan> MakePlan(const Model& model, const PlanOptions& options) {
   if (plan.engine_segments() == 0) plan.status = Status::kUnknown;  // the engine accepted nothing
   const UnitNames names(model, plan);
   plan.costs = std::make_shared<const PlanCosts>(CostsOf(model, plan, names));
+  AddCostWarnings(options.policy, plan);
   AddWarnings(model, names, plan);
   AddImportWarnings(model, plan);
   return plan;

@@ -1,7 +1,7 @@
 // partitioner/plan.h: the plan of a model for a target: for every node, whether it runs on the
 // engine or on the CPU, and why. For each node the partitioner takes the widest lowering that the
 // target accepts. A node without such a lowering stays on the CPU. Accepted nodes are grouped into
-// convex segments, as few as the graph allows.
+// convex segments, as few as the graph allows. A policy may give some of them to the CPU.
 //
 //   ANEMONE_ASSIGN_OR_RETURN(Plan plan, MakePlan(model, {.target = t}));
 //   std::cout << PlanText(model, plan, {.every_node = true});
@@ -29,13 +29,17 @@ namespace anemone {
 // The nodes that the user keeps off the engine even if the target accepts them, and those that the
 // user puts there against Anemone's rule.
 struct Policy {
+  // What the plan is to be best at (partitioner/policies.h).
+  enum class Aim : uint8_t { kMaxEngine, kLatency, kFewestSegments };
+  Aim aim = Aim::kMaxEngine;
   bool cpu_only = false;
   // Unit types, as `anemone units` lists them; or "node:" and the id or name of a node, or the name
   // of one of its outputs.
   std::vector<std::string> refused_units;
   bool ignores_fp16_range = false;  // kernels/fp16_range.h
 
-  // "maximal" (the default), "cpu", "refuse:Pooling,node:/#3", or "insist:fp16-range".
+  // "max-engine" (the default; also "maximal"), "latency", "fewest-segments", "cpu",
+  // "refuse:Pooling,node:/#3", or "insist:fp16-range".
   static absl::StatusOr<Policy> Parse(absl::string_view text);
 };
 

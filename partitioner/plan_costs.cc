@@ -1,40 +1,10 @@
 #include "partitioner/plan_costs.h"
 
-#include <algorithm>
-
+#include "partitioner/cpu_costs.h"
 #include "partitioner/macs.h"
 
 namespace anemone {
 namespace {
-
-// The bytes of a value on the CPU; nullopt if its size is not known.
-std::optional<double> BytesOnCpu(const Value& value) {
-  if (value.constant)
-    return static_cast<double>(value.constant->elements()) * BitsOf(value.type) / 8;
-  if (!value.is_static()) return std::nullopt;
-  double bytes = BitsOf(value.type) / 8.0;
-  for (int64_t dim : value.dims()) bytes *= static_cast<double>(dim);
-  return bytes;
-}
-
-// The time of a node on the CPU: the longer of its arithmetic and its transfers.
-std::optional<double> CpuMicroseconds(const Graph& graph, const Node& node,
-                                      const CostRates& rates) {
-  if (rates.cpu_flops == 0) return std::nullopt;
-  const std::optional<int64_t> macs = KnownMacsOf(graph, node);
-  if (!macs) return std::nullopt;
-  double bytes = 0;
-  for (const std::vector<ValueId>* values : {&node.inputs, &node.outputs}) {
-    for (ValueId value : *values) {
-      if (value == kNone) continue;
-      const std::optional<double> size = BytesOnCpu(graph.values[value]);
-      if (!size) return std::nullopt;
-      bytes += *size;
-    }
-  }
-  return 1e6 * std::max(2 * static_cast<double>(*macs) / rates.cpu_flops,
-                        bytes / rates.cpu_bytes_per_second);
-}
 
 class Adder {
  public:
@@ -50,7 +20,7 @@ class Adder {
       for (NodeId id : segment.nodes) {
         // Of a node with planned bodies, the bodies are parts of their own.
         if (!segment.bodies.empty()) continue;
-        const auto us = CpuMicroseconds(*part.graph, part.graph->nodes[id], *costs_.rates);
+        const auto us = CpuMicroseconds(*part.graph, part.graph->nodes[id], costs_.rates->cpu);
         costs_.cpu_us = SumOf(costs_.cpu_us, us);
         if (segment.placement == Placement::kCpu)
           costs_.estimate_us = SumOf(costs_.estimate_us, us);
@@ -62,6 +32,7 @@ class Adder {
   void AddEngine(const Segment& segment, int number) {
     const NetworkCost cost = *CostOf(segment.network, target_);
     costs_.of_segments[number] = {cost.us, cost.limit};
+    costs_.transfer_us += cost.transfer_us;
     costs_.estimate_us = SumOf(costs_.estimate_us, std::optional(cost.us));
     for (size_t i = 0; i < cost.units.size(); ++i) {
       const Origin* origin = names_.Find(segment.network.units[i].name);

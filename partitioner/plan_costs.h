@@ -16,6 +16,7 @@ struct PlanCosts {
   const CostRates* rates = nullptr;  // null: no rates of the target are published, and all is empty
   std::map<OriginId, Cost> of_entries;  // of engine entries, by PlanEntry::shown; no dispatch
   std::map<int, Cost> of_segments;      // of engine segments, by number
+  double transfer_us = 0;               // the part of these that moves their inputs and outputs
   // The engine segments and, at the rates of the target's CPU, the CPU segments. Nullopt if the
   // rates or the sizes of a CPU segment are not known. Loops are counted once.
   std::optional<double> estimate_us;

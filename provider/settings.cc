@@ -31,7 +31,7 @@ std::vector<std::string> TargetNames() {
 }
 std::vector<std::string> RouteNames() { return {"netplist", "mil"}; }
 std::vector<std::string> PolicyNames() {
-  return {"maximal", "cpu", "refuse:", "insist:fp16-range"};
+  return {"max-engine", "latency", "fewest-segments", "cpu", "refuse:", "insist:fp16-range"};
 }
 std::vector<std::string> DeviceNames() { return {"auto", "software"}; }
 std::vector<std::string> NumericsNames() { return {"fast", "exact"}; }
@@ -231,13 +231,18 @@ const Setting kSettings[] = {
      .value = "NAME",
      .type = "str",
      .entries = kReadsModel | kPlugin | kPython,
-     .fallback = "maximal",
-     .brief = "What to keep off the engine: maximal, cpu, refuse:UNIT[,UNIT...] or insist:RULE.",
-     .help = "`maximal` keeps nothing off the engine, `cpu` everything, `refuse:Pooling` that unit "
-             "(`anemone units` lists them), "
-             "`refuse:node:NODE` one node, by its name, its id, or the name of one of its outputs. "
-             "`insist:fp16-range` puts nodes on the engine whose values or constants are known to "
-             "leave the range of fp16.",
+     .fallback = "max-engine",
+     .brief = "What to keep off the engine: max-engine, latency, fewest-segments, cpu, "
+              "refuse:UNIT[,UNIT...] or insist:RULE.",
+     .help =
+         "`max-engine` (or `maximal`) keeps nothing off the engine, `cpu` everything. `latency` "
+         "gives the CPU what it is estimated to do faster, on targets whose CPU has published "
+         "rates (docs/costs.md); on others it is `max-engine`. `fewest-segments` gives the CPU "
+         "segments without multiply-adds. `refuse:Pooling` keeps that unit off "
+         "(`anemone units` lists them), "
+         "`refuse:node:NODE` one node, by its name, its id, or the name of one of its outputs. "
+         "`insist:fp16-range` puts nodes on the engine whose values or constants are known to "
+         "leave the range of fp16.",
      .choices = PolicyNames,
      .store = StorePolicy,
      .key = [](const Settings& s) { return s.policy; }},

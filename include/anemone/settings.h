@@ -23,8 +23,10 @@ struct Settings {
   // separated by commas, and "all".
   std::string target = kDefaultTarget;
   std::string route = "netplist";  // or "mil": which of the engine's compile paths is asked
-  std::string policy = "maximal";  // or "cpu", "refuse:UNIT[,UNIT...]", "insist:fp16-range"
-  bool rewrites = true;            // an operator may become other units than its own
+  // Or "latency", "fewest-segments", "cpu", "refuse:UNIT[,UNIT...]", "insist:fp16-range":
+  // docs/options.md.
+  std::string policy = "max-engine";
+  bool rewrites = true;  // an operator may become other units than its own
 
   std::map<std::string, int64_t> dims;                 // symbolic dimension -> size
   std::map<std::string, std::vector<int64_t>> shapes;  // input -> whole shape

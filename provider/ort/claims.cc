@@ -288,7 +288,9 @@ absl::StatusOr<Fused> PlanFused(const HostGraph& graph, const std::vector<int>& 
   const auto skeleton = MakeSkeleton(graph, nodes, {}, inputs);
   ANEMONE_ASSIGN_OR_RETURN(fused.model,
                            ImportSkeleton(*skeleton, "a fused part of the graph", importing));
-  ANEMONE_ASSIGN_OR_RETURN(fused.plan, MakePlan(fused.model, options));
+  PlanOptions most = options;  // the plan of the whole graph has given up what its policy gives up
+  most.policy.aim = Policy::Aim::kMaxEngine;
+  ANEMONE_ASSIGN_OR_RETURN(fused.plan, MakePlan(fused.model, most));
   const bool is_one = fused.plan.segments.size() == 1 && fused.plan.engine_segments() == 1;
   if (is_one && MakesAll(skeleton->proto.graph(), fused)) return fused;
   std::string why = "it has several segments";

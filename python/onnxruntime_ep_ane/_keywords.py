@@ -17,7 +17,7 @@ FLAGS: dict[str, tuple[str, str, str]] = {
     "max-plans": ("max_plans", "int", ""),
     "route": ("route", "str", "netplist mil"),
     "no-rewrites": ("rewrites", "bool", ""),
-    "policy": ("policy", "str", "maximal cpu refuse: insist:fp16-range"),
+    "policy": ("policy", "str", "max-engine latency fewest-segments cpu refuse: insist:fp16-range"),
     "device": ("device", "str", "auto software"),
     "numerics": ("numerics", "str", "fast exact"),
     "clamp-activations": ("clamp_activations", "bool", ""),
@@ -44,11 +44,14 @@ class CheckKeywords(TypedDict, total=False):
     route: str
     # Let an operator become other units than its own. Default: true.
     rewrites: bool
-    # What to keep off the engine: maximal, cpu, refuse:UNIT[,UNIT...] or insist:RULE. `maximal`
-    # keeps nothing off the engine, `cpu` everything, `refuse:Pooling` that unit (`anemone units`
-    # lists them), `refuse:node:NODE` one node, by its name, its id, or the name of one of its
-    # outputs. `insist:fp16-range` puts nodes on the engine whose values or constants are known to
-    # leave the range of fp16. Default: maximal.
+    # What to keep off the engine: max-engine, latency, fewest-segments, cpu, refuse:UNIT[,UNIT...]
+    # or insist:RULE. `max-engine` (or `maximal`) keeps nothing off the engine, `cpu` everything.
+    # `latency` gives the CPU what it is estimated to do faster, on targets whose CPU has published
+    # rates (docs/costs.md); on others it is `max-engine`. `fewest-segments` gives the CPU segments
+    # without multiply-adds. `refuse:Pooling` keeps that unit off (`anemone units` lists them),
+    # `refuse:node:NODE` one node, by its name, its id, or the name of one of its outputs.
+    # `insist:fp16-range` puts nodes on the engine whose values or constants are known to leave the
+    # range of fp16. Default: max-engine.
     policy: str
     # Limit values to the range of fp16 before softmax and layer normalization. A value that became
     # infinite is then 65504, so that it does not spread; other values do not change. Each such
@@ -75,11 +78,14 @@ class SessionKeywords(TypedDict, total=False):
     route: str
     # Let an operator become other units than its own. Default: true.
     rewrites: bool
-    # What to keep off the engine: maximal, cpu, refuse:UNIT[,UNIT...] or insist:RULE. `maximal`
-    # keeps nothing off the engine, `cpu` everything, `refuse:Pooling` that unit (`anemone units`
-    # lists them), `refuse:node:NODE` one node, by its name, its id, or the name of one of its
-    # outputs. `insist:fp16-range` puts nodes on the engine whose values or constants are known to
-    # leave the range of fp16. Default: maximal.
+    # What to keep off the engine: max-engine, latency, fewest-segments, cpu, refuse:UNIT[,UNIT...]
+    # or insist:RULE. `max-engine` (or `maximal`) keeps nothing off the engine, `cpu` everything.
+    # `latency` gives the CPU what it is estimated to do faster, on targets whose CPU has published
+    # rates (docs/costs.md); on others it is `max-engine`. `fewest-segments` gives the CPU segments
+    # without multiply-adds. `refuse:Pooling` keeps that unit off (`anemone units` lists them),
+    # `refuse:node:NODE` one node, by its name, its id, or the name of one of its outputs.
+    # `insist:fp16-range` puts nodes on the engine whose values or constants are known to leave the
+    # range of fp16. Default: max-engine.
     policy: str
     # Where engine segments run: auto or software. Default: auto.
     device: str

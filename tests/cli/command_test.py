@@ -191,7 +191,7 @@ class Commands(CliTest):
                              (["confirm", "Relu", "--dim=n=1"],
                               "--dim: confirm has no such option in this version; only check, run"),
                              (["fly"], "fly"),
-                             (["run", path, "--policy", "most"], "maximal"),
+                             (["run", path, "--policy", "most"], "max-engine"),
                              (["run", path, "--tolerance", "cosine=0.9"], "--compare"),
                              (["report", path], "not in this version"),
                              (["completion", "tcsh"], "bash")):

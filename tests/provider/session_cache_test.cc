@@ -78,7 +78,7 @@ void ExpectSame(const Tensors& got, const Tensors& want) {
 TEST_F(SessionCacheTest, TheSecondSessionIsTheSame) {
   const Tensors inputs = {{"x", Ramp({1, 4, 8, 8})}};
   for (const char* numerics : {"fast", "exact"}) {
-    for (const char* policy : {"maximal", "refuse:Pooling", "cpu"}) {
+    for (const char* policy : {"max-engine", "refuse:Pooling", "cpu"}) {
       SCOPED_TRACE(absl::StrCat(numerics, " ", policy));
       const std::string bytes = Filled(kNet);
       const Settings settings = {.policy = policy, .numerics = numerics};

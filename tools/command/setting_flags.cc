@@ -21,9 +21,10 @@ struct FlagVariant {
   std::vector<std::string> (*next_choices)();
 };
 
-// "maximal", "refuse:Conv"; several units are separated by commas.
+// "latency", "refuse:Conv"; several units are separated by commas.
 std::vector<std::string> PolicyNames() {
-  std::vector<std::string> names = {"maximal", "cpu", "insist:fp16-range"};
+  std::vector<std::string> names = {"max-engine", "latency", "fewest-segments", "cpu",
+                                    "insist:fp16-range"};
   for (const std::string& type : UnitTypes()) names.push_back(absl::StrCat("refuse:", type));
   return names;
 }

@@ -86,7 +86,7 @@ TEST(PluginOptions, AnUnknownValueListsTheValues) {
       {"device", "gpu", "want auto or software"},
       {"device", "apple", "not in this version"},
       {"numerics", "quick", "want fast or exact"},
-      {"policy", "most", "want maximal, cpu, refuse:"},
+      {"policy", "most", "want max-engine, latency, fewest-segments, cpu, refuse:"},
       {"min_segment_nodes", "0", "want an integer from 1 to"},
       {"rewrites", "maybe", "want true or false"},
       {"threads", "-1", "want an integer from 0 to 1024"},

@@ -121,11 +121,29 @@ class Options(PluginTest):
     def test_an_unknown_option_lists_the_known(self):
         self.refused("INVALID_ARGUMENT.*'tarjet'.*valid: target, route, rewrites, .*min_segment_nodes", options={"tarjet": "h13"})
 
+    def test_a_segment_keeps_what_the_policy_gave_it(self):
+        """`latency` gives the pool to the CPU; the convolution alone, which ONNX Runtime fuses, stays whole."""
+        random = np.random.default_rng(5)
+        weights = numpy_helper.from_array(random.random((256, 64, 3, 3), np.float32) / 64, "w")
+        further = numpy_helper.from_array(random.random((256, 256, 3, 3), np.float32) / 256, "v")
+        nodes = [helper.make_node("AveragePool", ["x"], ["p"], kernel_shape=[8, 8], strides=[8, 8]),
+                 helper.make_node("Conv", ["p", "w"], ["h"], pads=[1] * 4),
+                 helper.make_node("Conv", ["h", "v"], ["y"], pads=[1] * 4)]
+        graph = helper.make_graph(
+            nodes, "pooled", [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 64, 256, 256])],
+            [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 256, 32, 32])], [weights, further])
+        made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+        x = random.random((1, 64, 256, 256), np.float32)
+        outputs = [self.session(made, {"target": "h17s", "policy": policy}).run(None, {"x": x})[0]
+                   for policy in ("latency", "max-engine", "cpu")]
+        for output in outputs[:2]:
+            np.testing.assert_allclose(output, outputs[2], rtol=2e-2)
+
     def test_unknown_values_list_the_known(self):
         for name, value, told in [("target", "h133", "h13"), ("device", "gpu", "auto or software"),
                                   ("device", "apple", "not in this version"),
                                   ("numerics", "quick", "fast or exact"),
-                                  ("policy", "all", "maximal, cpu, refuse"),
+                                  ("policy", "all", "max-engine, latency, fewest-segments, cpu, refuse"),
                                   ("min_segment_nodes", "none", "1 to"),
                                   ("rewrites", "maybe", "true or false"),
                                   ("threads", "100000", "0 to 1024")]:
