@@ -17,25 +17,6 @@ std::optional<double> BytesOnCpu(const Value& value) {
   return bytes;
 }
 
-// The time of a node on the CPU: the longer of its arithmetic and its transfers.
-std::optional<double> CpuMicroseconds(const Graph& graph, const Node& node,
-                                      const CostRates& rates) {
-  if (rates.cpu_flops == 0) return std::nullopt;
-  const std::optional<int64_t> macs = KnownMacsOf(graph, node);
-  if (!macs) return std::nullopt;
-  double bytes = 0;
-  for (const std::vector<ValueId>* values : {&node.inputs, &node.outputs}) {
-    for (ValueId value : *values) {
-      if (value == kNone) continue;
-      const std::optional<double> size = BytesOnCpu(graph.values[value]);
-      if (!size) return std::nullopt;
-      bytes += *size;
-    }
-  }
-  return 1e6 * std::max(2 * static_cast<double>(*macs) / rates.cpu_flops,
-                        bytes / rates.cpu_bytes_per_second);
-}
-
 class Adder {
  public:
   Adder(const Model& model, const Plan& plan, const UnitNames& names, PlanCosts& costs)
@@ -82,6 +63,24 @@ class Adder {
 };
 
 }  // namespace
+
+std::optional<double> CpuMicroseconds(const Graph& graph, const Node& node,
+                                      const CostRates& rates) {
+  if (rates.cpu_flops == 0) return std::nullopt;
+  const std::optional<int64_t> macs = KnownMacsOf(graph, node);
+  if (!macs) return std::nullopt;
+  double bytes = 0;
+  for (const std::vector<ValueId>* values : {&node.inputs, &node.outputs}) {
+    for (ValueId value : *values) {
+      if (value == kNone) continue;
+      const std::optional<double> size = BytesOnCpu(graph.values[value]);
+      if (!size) return std::nullopt;
+      bytes += *size;
+    }
+  }
+  return 1e6 * std::max(2 * static_cast<double>(*macs) / rates.cpu_flops,
+                        bytes / rates.cpu_bytes_per_second);
+}
 
 PlanCosts CostsOf(const Model& model, const Plan& plan, const UnitNames& names) {
   PlanCosts costs{.rates = FindCostRates(*plan.target)};

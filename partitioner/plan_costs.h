@@ -23,6 +23,10 @@ struct PlanCosts {
 };
 PlanCosts CostsOf(const Model& model, const Plan& plan, const UnitNames& names);
 
+// The time of a node on the target's CPU, without its bodies: the longer of its arithmetic and its
+// transfers. Nullopt if the rates or a size are not known.
+std::optional<double> CpuMicroseconds(const Graph& graph, const Node& node, const CostRates& rates);
+
 }  // namespace anemone
 
 #endif  // ANEMONE_PARTITIONER_PLAN_COSTS_H_
