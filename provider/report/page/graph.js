@@ -21,6 +21,7 @@ const world = svg("g", {}, groups.frames, groups.lines, groups.nodes);
 drawing.append(world);
 const elements = new Map();   // node -> its element
 const frames = new Map();     // block -> its elements
+const wires = new Map();      // block -> its lines
 
 function classOf(node) {
   const place = placeOf(state.target, node);
@@ -125,10 +126,19 @@ function settle(rect) {
       if (block.y + height < rectangle(0).top) view.y -= (block.height - height) * view.scale;
     }
     stack();
+    clear(elements, frames, wires);  // the blocks below have moved
     rect = rectangle(0.5);
   }
 }
 
+function clear(...maps) {
+  for (const map of maps) {
+    map.forEach(element => element.remove());
+    map.clear();
+  }
+}
+
+// Makes the elements of a map those of `wanted`.
 function keep(map, wanted, make, parent) {
   for (const [key, element] of map) {
     if (wanted.has(key)) continue;
@@ -167,11 +177,12 @@ function redraw() {
     const block = node < 0 ? null : BLOCKS[BLOCK_OF[node]];
     if (block && block.isOpen && block.layout && !far) wanted.set(node, block);
   }
-  if (far !== drawnFar) frames.forEach((element, block) => { element.remove(); frames.delete(block); });
+  if (far !== drawnFar) clear(frames);
   drawnFar = far;
   keep(elements, wanted, node => makeNode(node, wanted.get(node).layout.boxes.get(node), wanted.get(node)), groups.nodes);
   keep(frames, new Map(seen.map(block => [block, block])), block => makeFrame(block, far), groups.frames);
-  groups.lines.replaceChildren(...(far ? [] : seen.map(block => linesOf(block, BLOCKS[BLOCKS.indexOf(block) + 1]))));
+  keep(wires, new Map((far ? [] : seen).map(block => [block, block])),
+       block => linesOf(block, BLOCKS[BLOCKS.indexOf(block) + 1]), groups.lines);
   drawing.classList.toggle("small", view.scale < TEXT_SCALE);
   const s = view.scale;
   drawing.style.left = `${rect.left * s}px`;
@@ -193,7 +204,7 @@ function showView() {
 
 // Draws everything again, because sizes of blocks or colours have changed.
 function refresh() {
-  for (const map of [elements, frames]) map.forEach((element, key) => { element.remove(); map.delete(key); });
+  clear(elements, frames, wires);
   drawn = null;
   showView();
 }
@@ -276,11 +287,12 @@ function showLegend() {
   byId("legend").replaceChildren(el("span", {}, "segments, with their nodes: "), ...items);
 }
 
-watch("target", () => { repaint(); frames.forEach((element, block) => { element.remove(); frames.delete(block); }); drawn = null; showView(); showLegend(); });
+watch("target", () => { repaint(); clear(frames); drawn = null; showView(); showLegend(); });
 watch("marked", repaint);
 watch("node", (node, jump) => {
   if (node >= 0) cursor = node;
   if (node >= 0 && jump) goTo(node);
+  clear(wires);
   drawn = null;
   showView();
   repaint();
