@@ -1,6 +1,6 @@
 # Finds the dependencies of Anemone. Each is searched for
 #   1. where you specify: -DCMAKE_PREFIX_PATH=, -DONNX_DIR= (or ONNX_DIR in the environment),
-#      -DANEMONE_ORT_INCLUDE_DIR=, -DANEMONE_ORT_LIBRARY=, -DPython3_EXECUTABLE=;
+#      -DANEMONE_ORT_INCLUDE_DIR=, -DANEMONE_ORT_LIBRARY=, -DANEMONE_DAGRE=, -DPython3_EXECUTABLE=;
 #   2. where tools/quickstart or tools/test installed it, according to build/setup.cmake;
 #   3. in the system's folders.
 # Defines the targets of the packages (for ONNX, link only ONNX::onnx), and
@@ -97,6 +97,17 @@ if(EXISTS "${ANEMONE_ORT_INCLUDE_DIR}/onnxruntime_ep_c_api.h")
   target_include_directories(onnxruntime::headers INTERFACE "${ANEMONE_ORT_INCLUDE_DIR}")
 else()
   list(APPEND anemone_missing "ONNX Runtime's C headers (-DANEMONE_ORT_INCLUDE_DIR=)")
+endif()
+
+# The report's layout library: a script in the Python package netron.
+if(NOT ANEMONE_DAGRE AND Python3_FOUND)
+  execute_process(COMMAND "${Python3_EXECUTABLE}" -c "import importlib.util, os.path
+print(os.path.join(importlib.util.find_spec('netron').submodule_search_locations[0], 'dagre.js'))"
+                  OUTPUT_VARIABLE ANEMONE_DAGRE OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+endif()
+if(NOT EXISTS "${ANEMONE_DAGRE}")
+  list(APPEND anemone_missing "dagre.js of the Python package netron (pip install netron; or \
+-DANEMONE_DAGRE=)")
 endif()
 
 if(NOT DEFINED ANEMONE_ORT_LIBRARY)

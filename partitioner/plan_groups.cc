@@ -112,6 +112,7 @@ std::vector<ReasonGroup> ReasonGroupsOf(const Model& model, const Plan& plan, bo
       if (!row.entry->remedy.empty()) added.remedy = row.entry->remedy;
     }
     ReasonGroup& group = groups[found->second];
+    group.entries.push_back(row.entry);
     group.macs = SumOf(group.macs, row.entry->macs);
     const bool has_bodies = verdict.own_rule == kBodyOnCpu;  // whose operators are not the reason
     if (has_bodies) ++operators[found->second][OperatorOf(model.origins[row.entry->shown])];

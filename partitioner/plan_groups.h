@@ -50,6 +50,7 @@ struct ReasonGroup {
   int nodes = 0;                     // of the file; an entry of parts of a node counts as one
   std::optional<int64_t> macs = 0;   // that the engine does not do
   std::vector<std::pair<std::string, int>> operators;  // the most frequent first
+  std::vector<const PlanEntry*> entries;               // in the order of RowsOf()
 
   // Our sentence; Apple's text in `quote`, "" if there is none.
   std::string sentence, quote;

@@ -158,6 +158,27 @@ void AddReason(const PlanEntry& entry, Json& json) {
   if (!entry.remedy.empty()) json["remedy"] = entry.remedy;
 }
 
+Json SummaryJson(const Model& model, const Plan& plan) {
+  const PlanCosts costs = plan.costs == nullptr ? PlanCosts() : *plan.costs;
+  Json free = Json::array();
+  for (const FreeDimension& dim : FreeDimensionsOf(model)) free.push_back(LabelOf(dim));
+  const NodeCounts counts = CountsOf(model, plan);
+  const bool is_known = MissingRuntime(model) == nullptr;
+  return {{"nodes", counts.all()},
+          {"engine_nodes", counts.engine},
+          {"cpu_nodes", counts.cpu},
+          {"folded_nodes", counts.folded},
+          {"macs", OrNull(plan.macs())},
+          {"engine_macs", is_known ? OrNull(plan.engine_macs()) : Json(nullptr)},
+          {"engine_macs_share", OrNull(KnownShareOf(model, plan))},
+          {"nodes_of_unknown_macs", plan.nodes_of_unknown_macs()},
+          {"estimate_us", OrNull(costs.estimate_us)},
+          {"cpu_us", OrNull(costs.cpu_us)},
+          {"free_dimensions", std::move(free)},
+          {"engine_segments", plan.engine_segments()},
+          {"cpu_segments", plan.cpu_segments()}};
+}
+
 Json PlanJson(const Model& model, const Plan& plan) {
   const PlanCosts costs = plan.costs == nullptr ? PlanCosts() : *plan.costs;
   Json nodes = Json::array();
@@ -177,27 +198,10 @@ Json PlanJson(const Model& model, const Plan& plan) {
                         {"remedy", w.remedy},
                         {"source", w.source}});
   }
-  Json free = Json::array();
-  for (const FreeDimension& dim : FreeDimensionsOf(model)) free.push_back(LabelOf(dim));
-  const NodeCounts counts = CountsOf(model, plan);
-  const bool is_known = MissingRuntime(model) == nullptr;
   return {{"target", Text(plan.target->option_name())},
           {"route", Text(RouteName(plan.route))},
           {"status", Text(StatusName(plan.status))},
-          {"summary",
-           {{"nodes", counts.all()},
-            {"engine_nodes", counts.engine},
-            {"cpu_nodes", counts.cpu},
-            {"folded_nodes", counts.folded},
-            {"macs", OrNull(plan.macs())},
-            {"engine_macs", is_known ? OrNull(plan.engine_macs()) : Json(nullptr)},
-            {"engine_macs_share", OrNull(KnownShareOf(model, plan))},
-            {"nodes_of_unknown_macs", plan.nodes_of_unknown_macs()},
-            {"estimate_us", OrNull(costs.estimate_us)},
-            {"cpu_us", OrNull(costs.cpu_us)},
-            {"free_dimensions", std::move(free)},
-            {"engine_segments", plan.engine_segments()},
-            {"cpu_segments", plan.cpu_segments()}}},
+          {"summary", SummaryJson(model, plan)},
           {"segments", std::move(segments)},
           {"nodes", std::move(nodes)},
           {"warnings", std::move(warnings)}};

@@ -28,6 +28,9 @@ void AddReason(const Verdict& verdict, Json& json);
 // The same of an entry on the CPU.
 void AddReason(const PlanEntry& entry, Json& json);
 
+// The "summary" of an item of "targets".
+Json SummaryJson(const Model& model, const Plan& plan);
+
 // One item of a model's "targets".
 Json PlanJson(const Model& model, const Plan& plan);
 

@@ -12,6 +12,7 @@
 #include "provider/buckets/sized_plans.h"
 #include "provider/importing.h"
 #include "provider/rejected.h"
+#include "provider/report/report_page.h"
 #include "provider/settings.h"
 
 namespace anemone {
@@ -44,6 +45,8 @@ std::string CheckReport::Text(bool every_node, bool colour, int width) const {
 }
 
 std::string CheckReport::Json() const { return JsonText(state_->plans.ToJson()); }
+
+std::string CheckReport::Html() const { return ReportPage(state_->plans); }
 
 absl::StatusOr<SavedRejected> CheckReport::SaveRejected(const std::string& folder) const {
   return Guarded("save the rejected nodes",

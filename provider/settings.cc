@@ -185,7 +185,7 @@ const Setting kSettings[] = {
      .flag = "bucket",
      .value = "NAME=N[,N...]",
      .type = "Mapping[str, Sequence[int]]",
-     .entries = kCheck | kRun | kBench | kPython,
+     .entries = kCheck | kRun | kBench | kReport | kPython,
      .fallback = "",
      .brief = "Compile a program for each of these sizes of a free dimension.",
      .help =
@@ -207,7 +207,8 @@ const Setting kSettings[] = {
      .flag = "route",
      .value = "ROUTE",
      .type = "str",
-     .entries = kCheck | kRun | kBench | kCompile | kConfirm | kDiff | kZoo | kPlugin | kPython,
+     .entries =
+         kCheck | kRun | kBench | kCompile | kConfirm | kDiff | kZoo | kReport | kPlugin | kPython,
      .fallback = "netplist",
      .brief = "Which compile path of the engine to ask: netplist or mil.",
      .help = "Networks authored directly (netplist) and Core ML's conversion (mil) have different "

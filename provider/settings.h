@@ -32,8 +32,10 @@ enum EntryPoint : unsigned {
   kPythonSession = 256,
   kDiff = 512,
   kZoo = 1024,
+  kReport = 2048,
 };
-inline constexpr unsigned kReadsModel = kCheck | kRun | kBench | kConvert | kCompile | kDiff | kZoo;
+inline constexpr unsigned kReadsModel =
+    kCheck | kRun | kBench | kConvert | kCompile | kDiff | kZoo | kReport;
 inline constexpr unsigned kPython = kPythonCheck | kPythonSession;
 
 struct Setting {

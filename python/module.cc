@@ -275,7 +275,14 @@ void AddCheck(nb::module_& module) {
            [](const CheckReport& report, bool every_node, int width) {
              return StrOf(report.Text(every_node, /*colour=*/false, width));
            })
-      .def("json", &CheckReport::Json);
+      .def("json", &CheckReport::Json)
+      .def("html", [](const CheckReport& report) {
+        const std::string html = [&] {
+          const nb::gil_scoped_release release;
+          return report.Html();
+        }();
+        return StrOf(html);
+      });
   module.def("check", [](const nb::bytes& path, const Settings& settings) {
     return Unlocked([&] { return Check(std::string(ViewOf(path)), settings); });
   });

@@ -46,6 +46,8 @@ class CheckReport {
   std::string Text(bool every_node = false, bool colour = false, int width = 80) const;
   // One item of "models" in `anemone check --json` (docs/schemas/check.json).
   std::string Json() const;
+  // The page of `anemone report`: one HTML file that needs no other file.
+  std::string Html() const;
   // Writes each node that a target rejects as a small ONNX model into `folder`, which must not
   // exist or must be empty. rejected.json in it lists the models with the reasons
   // (docs/schemas/rejected.json), and the nodes that cannot be written.

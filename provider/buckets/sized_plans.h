@@ -27,6 +27,8 @@ class SizedPlans {
   const std::vector<Plan>& plans() const { return plans_; }
   // The model at the size of plans()[i].
   const Model& model(size_t i) const { return SizedOf(i).model; }
+  // The bucket of plans()[i], "seq=32"; "" if the model has no buckets.
+  std::string SizeText(size_t i) const { return BucketText(SizedOf(i).bucket); }
   // The text of one plan, or a table of several targets or buckets.
   std::string Text(const PlanTextOptions& options) const;
   // PlanLine() of every plan, separated by line breaks, with the buckets that it is true of.

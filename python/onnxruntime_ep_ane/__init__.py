@@ -20,6 +20,7 @@ from ._diff import Diff, diff
 from ._models import Model, UnknownTargetError
 from ._plugin import compile, get_ep_name, get_library_path, register
 from ._report import Record, Report, check
+from ._report_page import report
 from ._session import Port, Session
 
 __all__ = [
@@ -37,4 +38,5 @@ __all__ = [
     "get_ep_name",
     "get_library_path",
     "register",
+    "report",
 ]

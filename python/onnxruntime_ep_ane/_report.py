@@ -68,10 +68,14 @@ def in_python(text: str, width: int) -> str:
 
 
 class _Texts(NamedTuple):
-    """A CheckReport's texts of 80 columns, for a Report that was pickled."""
+    """A CheckReport's texts of 80 columns and its page, for a Report that was pickled."""
 
     brief: str
     full: str
+    page: str
+
+    def html(self) -> str:
+        return self.page
 
     def text(self, every_node: bool, width: int) -> str:
         return self.full if every_node else self.brief
@@ -98,8 +102,13 @@ class Report(Record):
         line for each node too."""
         return in_python(self._checked.text(every_node, _WIDTH), _WIDTH) + "\n"
 
+    def page(self) -> str:
+        """The page that `anemone report` writes: HTML that needs no other file."""
+        return self._checked.html()
+
     def __reduce__(self) -> tuple[Any, ...]:
-        texts = _Texts(self._checked.text(False, _WIDTH), self._checked.text(True, _WIDTH))
+        texts = _Texts(self._checked.text(False, _WIDTH), self._checked.text(True, _WIDTH),
+                       self._checked.html())
         return Record.__new__, (type(self),), {"_checked": texts}, None, iter(self.items())
 
     def __str__(self) -> str:

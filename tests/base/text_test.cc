@@ -8,12 +8,23 @@
 #include "base/annotated.h"
 #include "base/byte_sizes.h"
 #include "base/near_names.h"
+#include "base/printable.h"
 #include "base/usage_error.h"
 #include "base/wrapped_text.h"
 #include "tests/cpu_seconds.h"
 
 namespace anemone {
 namespace {
+
+TEST(Printable, EscapesWhatControlsTurnsOrPrintsNothing) {
+  EXPECT_EQ(Printable("a\x1b[31m\n\x7f"), "a\\033[31m\\n\\177");
+  EXPECT_EQ(Printable("a\u202eb\u2066\u200f\ufeff"), "a\\u202eb\\u2066\\u200f\\ufeff");
+  EXPECT_EQ(Printable("\xc2\x9b"
+                      "31m\u061c"),
+            "\\u009b31m\\u061c");  // 9b begins a sequence too
+  EXPECT_EQ(Printable("\u00e9 \u05d0 \u4e2d \U0001f600"), "\u00e9 \u05d0 \u4e2d \U0001f600");
+  EXPECT_EQ(Printable("cut \xe2\x80"), "cut \xe2\x80");
+}
 
 TEST(Wrapped, BreaksLongLinesAtSpaces) {
   EXPECT_EQ(Wrapped("  one two three", 11, 4), "  one two\n    three");

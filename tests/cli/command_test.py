@@ -187,13 +187,13 @@ class Commands(CliTest):
                              (["run", path, "--tarjet", "h13"],
                               "--tarjet: run has no such option in this version; did you mean --target?"),
                              (["convert", path, "-o", "d", "--bucket", "n=1,2"],
-                              "--bucket: convert has no such option in this version; only check, run, bench have it"),
+                              "--bucket: convert has no such option in this version; only check, run, bench, report have it"),
                              (["confirm", "Relu", "--dim=n=1"],
                               "--dim: confirm has no such option in this version; only check, run"),
                              (["fly"], "fly"),
                              (["run", path, "--policy", "most"], "max-engine"),
                              (["run", path, "--tolerance", "cosine=0.9"], "--compare"),
-                             (["report", path], "not in this version"),
+                             (["report", path], "--output"),
                              (["completion", "tcsh"], "bash")):
             self.expect_error(anemone(*words), piece, code=2)
 

@@ -416,5 +416,16 @@ class Reports(CliTest):
         self.assertIsNone(ran["plan"]["engine_macs_share"])
 
 
+class Names(CliTest):
+    def test_marks_that_turn_lines_do_not_reach_the_terminal(self):
+        name = "a\u202eb\u2067\u200f\x1b[31m\u009b32m"
+        path = self.write(model([helper.make_node("Bernoulli", ["x"], ["y"], name=name)], [tensor("x", [1, 4])],
+                                [tensor("y", [1, 4])]))
+        said = anemone("check", path, "-v", env={"COLUMNS": "160"}).stdout
+        self.assertIn("a\\u202eb\\u2067\\u200f\\033[31m\\u009b32m", said)
+        for mark in "\u202e\u2067\u200f\x1b\u009b":
+            self.assertNotIn(mark, said)
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -154,6 +154,18 @@ const Command kCommands[] = {
          "the command is interrupted and started again, it goes on. The exit code is 1 if a model "
          "failed.",
      .run = ZooCommand},
+    {.name = "report",
+     .bit = kReport,
+     .arguments = "MODEL",
+     .min_arguments = 1,
+     .max_arguments = 1,
+     .brief = "Write a page about a model: what to change, its graph, where time goes.",
+     .help = "One HTML file that needs no other file and no network: a ranked list of what to "
+             "change in the model with what each change would bring, the graph with its segments, "
+             "where time and bytes go, the targets side by side, and warnings. Click a node to see "
+             "its verdict on each target. Nothing is run.",
+     .example = "report net.onnx --target m1,m4 -o net.html",
+     .run = ReportCommand},
     {.name = "doctor",
      .bit = kDoctor,
      .arguments = "",
@@ -213,7 +225,7 @@ std::vector<std::string> CommandNames() {
 
 std::string NoSuchCommand(absl::string_view name) {
   // Reserved by docs/interface.md.
-  constexpr absl::string_view kLater[] = {"generate", "patch", "report", "train"};
+  constexpr absl::string_view kLater[] = {"generate", "patch", "train"};
   const bool is_later = std::find(std::begin(kLater), std::end(kLater), name) != std::end(kLater);
   const std::string question = is_later            ? ""
                                : name == "version" ? "give --version"

@@ -25,7 +25,7 @@ enum CommandBit : unsigned {
   kDoctor = 1 << 20,
   kHelp = 1 << 21,
 };
-inline constexpr unsigned kTakesSeveralTargets = kCheck | kConfirm | kDiff | kZoo;
+inline constexpr unsigned kTakesSeveralTargets = kCheck | kConfirm | kDiff | kZoo | kReport;
 inline constexpr unsigned kPrintsTable = kReadsModel | kConfirm | kTargets | kUnits | kDoctor;
 
 struct Command {

@@ -1,0 +1,41 @@
+"""report(): a page about the plans of a model."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ._keywords import DEFAULT_TARGET
+from ._models import Model
+from ._report import check
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from ._keywords import CheckKeywords
+
+
+def report(
+    model: Model,
+    output: str | os.PathLike[str] | None = None,
+    target: str | Sequence[str] = DEFAULT_TARGET,
+    **keywords: Unpack[CheckKeywords],
+) -> str:
+    """The page that `anemone report` writes, as text: what to change in the model, its graph, where time
+    goes, and the targets side by side. With `output`, it is written there too:
+
+        ane.report("net.onnx", "net.html", target="m1,m4")
+    """
+    html = check(model, target, **keywords).page()
+    if output is not None:
+        # A failure leaves the old file or the new one.
+        path = pathlib.Path(output)
+        new = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+        try:
+            new.write_text(html, encoding="utf-8")
+            new.replace(path)
+        finally:
+            new.unlink(missing_ok=True)
+    return html

@@ -1,0 +1,44 @@
+"""ane.report(): the page as text and as a file."""
+
+import pathlib
+import pickle
+import tempfile
+import unittest
+
+import onnxruntime_ep_ane as ane
+from onnx import TensorProto, helper
+
+
+def chain(*operators):
+    nodes = [helper.make_node(op, [f"v{i}"], [f"v{i + 1}"], name=f"{op}_{i}") for i, op in enumerate(operators)]
+    shapes = [helper.make_tensor_value_info(f"v{i}", TensorProto.FLOAT, [1, 8]) for i in (0, len(operators))]
+    return helper.make_model(helper.make_graph(nodes, "chain", shapes[:1], shapes[1:]), ir_version=10,
+                             opset_imports=[helper.make_opsetid("", 21)])
+
+
+class ReportPage(unittest.TestCase):
+    def test_text_and_file(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "net.html")
+            html = ane.report(chain("Relu", "Erf"), path, target="m1,m4")
+            self.assertEqual(html, path.read_text())
+            self.assertEqual([path], list(path.parent.iterdir()))
+        self.assertTrue(html.startswith("<!doctype html>"))
+        for word in ("Relu_0", '"h13"', '"h16"', 'id="advice"'):
+            self.assertIn(word, html)
+        self.assertEqual(html, ane.report(chain("Relu", "Erf"), target=["m1", "m4"]))
+
+    def test_the_page_of_a_report(self):
+        report = ane.check(chain("Relu"), target="m4")
+        self.assertEqual(ane.report(chain("Relu"), target="m4"), report.page())
+        self.assertEqual(report.page(), pickle.loads(pickle.dumps(report)).page())
+
+    def test_a_file_that_cannot_be_written(self):
+        with self.assertRaises(FileNotFoundError):
+            ane.report(chain("Relu"), "/nothing/here/net.html")
+        with self.assertRaises(ane.UnknownTargetError):
+            ane.report(chain("Relu"), target="x1")
+
+
+if __name__ == "__main__":
+    unittest.main()
