@@ -1,18 +1,23 @@
 #!/usr/bin/env python3
-"""Measure how planning time grows with the number of nodes.
+"""Measure how planning time grows with the number of nodes, and with that of targets.
 
     bench/planning.py [--all] [NODES...]
+    bench/planning.py --targets [NAME...]
 
 Runs `anemone check` on chains of Relu, Mul, Sigmoid and Add, and compares the time with that in
 which ONNX Runtime creates a session of the same file. From 100,000 nodes on, ONNX Runtime is
 measured only without its optimizations, which would take minutes; --all measures it with them too.
 The time of `check` includes starting the process.
+
+--targets takes the models of the manifest and the exported models (those whose name begins with a
+NAME), and prints the user time of `check --target all` relative to that of one target.
 """
 
 import argparse
 import os
 import pathlib
 import resource
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -67,15 +72,47 @@ def session(path, optimized):
     return time.perf_counter() - start
 
 
+def user_seconds(path, target, options):
+    """The least of three."""
+    command = [str(ANEMONE), "check", str(path), "--quiet", "--target", target, *options]
+    taken = []
+    for _ in range(3):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+        subprocess.run(command, check=True, capture_output=True)
+        taken.append(resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before)
+    return min(taken)
+
+
+def compare_targets(names):
+    entries = [e for e in manifest.entries()
+               if not names or any(e["name"].startswith(name) for name in names)]
+    manifest.fetch(entries)
+    exported = [(path.stem, path, []) for path in sorted((ROOT / "models" / "exported").glob("*.onnx"))
+                if not names or any(path.stem.startswith(name) for name in names)]
+    ratios = []
+    print(f"{'user time of check':40} {'h13':>8} {'all':>8} {'ratio':>6}")
+    for name, path, options in [*manifest.runs(entries), *exported]:
+        one = user_seconds(path, "h13", options)
+        every = user_seconds(path, "all", options)
+        ratios.append(every / one)
+        print(f"{name:40} {one:6.2f} s {every:6.2f} s {ratios[-1]:6.2f}", flush=True)
+    print(f"{len(ratios)} models; ratio: median {statistics.median(ratios):.2f}, "
+          f"largest {max(ratios):.2f}; above 4: {sum(1 for ratio in ratios if ratio > 4)}")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--all", action="store_true")
-    parser.add_argument("nodes", nargs="*", type=int, default=[1_000, 10_000, 100_000])
+    parser.add_argument("--targets", action="store_true")
+    parser.add_argument("what", nargs="*", metavar="NODES|NAME")
     arguments = parser.parse_args()
+    if arguments.targets:
+        compare_targets(arguments.what)
+        return
     print(f"{os.cpu_count()} cores; ratio: time of check / time to create a session")
     print(f"{'nodes':>8} {'check':>9} {'memory':>9} {'ratio':>7} {'ratio, optimizations off':>25}")
     with tempfile.TemporaryDirectory() as folder:
-        for nodes in arguments.nodes:
+        for nodes in [int(n) for n in arguments.what] or [1_000, 10_000, 100_000]:
             path = pathlib.Path(folder) / f"{nodes}.onnx"
             chain(nodes, path)
             seconds, memory = check(path)

@@ -57,32 +57,43 @@ std::optional<Operand> Shortcut(const Network& network, Unit& unit) {
   return std::nullopt;
 }
 
-// Identifies units that only change the layout, or convert a uint8 port, and do the same to the
-// same operand. The lowerings of several readers of one value add such duplicates.
-using LayoutKey = std::tuple<const UnitKind*, Operand::Source, int, Dims, std::string>;
-struct LayoutLess {
-  bool operator()(const LayoutKey& a, const LayoutKey& b) const {
-    auto flat = [](const LayoutKey& k) {
-      return std::tie(std::get<0>(k), std::get<1>(k), std::get<2>(k), std::get<3>(k).extent,
-                      std::get<4>(k));
-    };
-    return flat(a) < flat(b);
-  }
-};
-
 bool ReadsImage(const Network& network, const Unit& unit) {
   return unit.bottoms.size() == 1 && unit.weights.empty() &&
          unit.bottoms[0].source == Operand::Source::kInput &&
          network.inputs[unit.bottoms[0].index].format == Format::kUInt8;
 }
 
-std::optional<LayoutKey> KeyOf(const Network& network, const Unit& unit) {
-  const bool is_layout = unit.kind->run.is_view || PermutationOf(unit);
-  if (!is_layout && !ReadsImage(network, unit)) return std::nullopt;
-  std::string keys = unit.kind->Write(unit.params.get()).dump();
-  const Operand& from = unit.bottoms[0];
-  return LayoutKey{unit.kind, from.source, from.index, unit.dims, std::move(keys)};
-}
+// Finds units that only change the layout, or convert a uint8 port, and do the same to the same
+// operand. The lowerings of several readers of one value add such duplicates.
+class Layouts {
+ public:
+  // The first unit so far that does what unit `index` does: perhaps itself. nullopt: the unit is of
+  // another kind.
+  std::optional<Operand> FirstLike(const Network& network, int index) {
+    const Unit& unit = network.units[index];
+    const bool is_layout = unit.kind->run.is_view || PermutationOf(unit);
+    if (!is_layout && !ReadsImage(network, unit)) return std::nullopt;
+    const Operand& from = unit.bottoms[0];
+    const Key key(unit.kind, from.source, from.index, unit.dims.extent);
+    for (auto [it, end] = seen_.equal_range(key); it != end; ++it) {
+      if (ParamsOf(network, it->second) == ParamsOf(network, index)) {
+        return Operand{Operand::Source::kUnit, it->second};
+      }
+    }
+    seen_.emplace(key, index);
+    return Operand{Operand::Source::kUnit, index};
+  }
+
+ private:
+  using Key = std::tuple<const UnitKind*, Operand::Source, int, decltype(Dims::extent)>;
+
+  static std::string ParamsOf(const Network& network, int index) {
+    const Unit& unit = network.units[index];
+    return unit.kind->Write(unit.params.get()).dump();
+  }
+
+  std::multimap<Key, int> seen_;  // units
+};
 
 // If the only reader of a convolution adds one constant per channel, the constant becomes the bias
 // of the convolution. The result is rounded once instead of twice, as in the engine's compiler
@@ -163,7 +174,7 @@ void DropUnread(Network& network) {
 
 void CleanUp(Network& network) {
   std::vector<Operand> stands_for(network.units.size());
-  std::map<LayoutKey, Operand, LayoutLess> seen;
+  Layouts layouts;
   auto resolve = [&](Operand& operand) {
     if (IsUnit(operand)) operand = stands_for[operand.index];
   };
@@ -174,8 +185,8 @@ void CleanUp(Network& network) {
     stands_for[i] = self;
     if (auto shortcut = Shortcut(network, unit)) {
       stands_for[i] = *shortcut;
-    } else if (auto key = KeyOf(network, unit)) {
-      stands_for[i] = seen.emplace(*key, self).first->second;
+    } else if (const auto first = layouts.FirstLike(network, self.index)) {
+      stands_for[i] = *first;
     }
   }
   for (OutputPort& port : network.outputs) resolve(port.from);

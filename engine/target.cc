@@ -11,6 +11,7 @@
 #include "anemone/compressed.h"
 #include "base/near_names.h"
 #include "engine/target_names.h"
+#include "engine/target_questions.h"
 #include "engine/target_record.h"
 
 namespace anemone {
@@ -26,34 +27,127 @@ std::string Plainly(absl::string_view name) {
   return plain;
 }
 
+constexpr const char* kStreamedForms[] = {"int4_lut", "sparse", "int8", "blockwise"};
+
+thread_local TargetQuestions asked;
+
+using Other = TargetQuestions::Other;
+
+void Ask(Other question) {
+  ++asked.count;
+  asked.others[question] = true;
+}
+
+template <class Question, size_t n>
+int Ask(std::bitset<n>& questions, Question question) {
+  ++asked.count;
+  questions[static_cast<size_t>(question)] = true;
+  return static_cast<int>(question);
+}
+
+template <class Fact>
+bool AreSame(const std::optional<Known<Fact>>& a, const std::optional<Known<Fact>>& b) {
+  if (!a || !b) return !a && !b;
+  return a->value == b->value && a->status == b->status;
+}
+
+// Whether `same(i)` holds for every question.
+template <size_t n, class Same>
+bool HoldsFor(const std::bitset<n>& questions, const Same& same) {
+  for (size_t i = 0; i < n; ++i) {
+    if (questions[i] && !same(i)) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
-absl::string_view Target::name() const { return record_.name; }
-absl::string_view Target::option_name() const { return record_.option; }
-absl::string_view Target::family() const { return record_.family; }
+TargetQuestions& QuestionsOfThread() { return asked; }
+
+bool TargetQuestions::HaveSameAnswers(const Target& a, const Target& b) const {
+  const TargetQuestions before = asked;  // the comparison asks too
+  const auto same_other = [&](size_t other) {
+    switch (other) {
+      case kName:
+        return a.name() == b.name();
+      case kFamily:
+        return a.family() == b.family();
+      case kFamilyIndex:
+        return a.family_index() == b.family_index();
+      case kMilRoute:
+        return a.mil_route() == b.mil_route();
+      case kStatus:
+        return a.status() == b.status();
+      default:
+        return std::all_of(std::begin(kStreamedForms), std::end(kStreamedForms),
+                           [&](const char* form) { return a.Streams(form) == b.Streams(form); });
+    }
+  };
+  const bool same =
+      HoldsFor(others, same_other) &&
+      HoldsFor(limits,
+               [&](size_t i) {
+                 return AreSame(a.limit(static_cast<Limit>(i)), b.limit(static_cast<Limit>(i)));
+               }) &&
+      HoldsFor(caps,
+               [&](size_t i) {
+                 return AreSame(a.Has(static_cast<Cap>(i)), b.Has(static_cast<Cap>(i)));
+               }) &&
+      HoldsFor(lists, [&](size_t i) {
+        return a.list(static_cast<LimitList>(i)) == b.list(static_cast<LimitList>(i));
+      });
+  asked = before;
+  return same;
+}
+
+absl::string_view Target::name() const {
+  Ask(Other::kName);
+  return record_.name;
+}
+absl::string_view Target::option_name() const {
+  Ask(Other::kName);
+  return record_.option;
+}
+absl::string_view Target::family() const {
+  Ask(Other::kFamily);
+  return record_.family;
+}
 std::optional<int> Target::family_index() const {
+  Ask(Other::kFamilyIndex);
   if (record_.family_index < 0) return std::nullopt;
   return record_.family_index;
 }
-absl::string_view Target::products() const { return record_.products; }
-bool Target::mil_route() const { return record_.mil_route; }
-Status Target::status() const { return record_.status; }
-absl::string_view Target::source() const { return record_.source; }
+absl::string_view Target::products() const {
+  Ask(Other::kName);
+  return record_.products;
+}
+bool Target::mil_route() const {
+  Ask(Other::kMilRoute);
+  return record_.mil_route;
+}
+Status Target::status() const {
+  Ask(Other::kStatus);
+  return record_.status;
+}
+absl::string_view Target::source() const {
+  Ask(Other::kName);
+  return record_.source;
+}
 
 std::optional<Known<int64_t>> Target::limit(Limit limit) const {
-  const TableNumber& number = record_.limits[static_cast<int>(limit)];
+  const TableNumber& number = record_.limits[Ask(asked.limits, limit)];
   if (number.value == kNotPublished) return std::nullopt;
   return Known<int64_t>{number.value, number.status};
 }
 
 std::optional<Known<bool>> Target::Has(Cap cap) const {
-  const TableNumber& number = record_.capabilities[static_cast<int>(cap)];
+  const TableNumber& number = record_.capabilities[Ask(asked.caps, cap)];
   if (number.value == kNotPublished) return std::nullopt;
   return Known<bool>{number.value != 0, number.status};
 }
 
 absl::Span<const int> Target::list(LimitList list) const {
-  return record_.lists[static_cast<int>(list)];
+  return record_.lists[Ask(asked.lists, list)];
 }
 
 absl::string_view StreamedFormOf(const Compressed& weight) {
@@ -69,6 +163,7 @@ absl::string_view StreamedFormOf(const Compressed& weight) {
 }
 
 std::optional<bool> Target::Streams(absl::string_view form) const {
+  Ask(Other::kStreams);
   if (record_.streamed_forms == nullptr) return std::nullopt;
   const std::vector<absl::string_view> forms = absl::StrSplit(record_.streamed_forms, ", ");
   return std::find(forms.begin(), forms.end(), form) != forms.end();

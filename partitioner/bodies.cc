@@ -103,8 +103,8 @@ bool Computes(const Graph& body, const Plan& plan) {
 }
 
 // Empty if ONNX Runtime runs the whole node.
-std::vector<PlannedBody> PlanBodiesOf(const Model& model, const Graph& graph, const Node& node,
-                                      const PlanOptions& options, PlanOneGraph& plan_graph) {
+std::vector<PlannedBody> PlanBodiesOf(const Graph& graph, const Node& node,
+                                      PlanOneGraph plan_graph) {
   if (!IsIf(node) && LoopBodyOf(node) == nullptr) return {};
   const std::vector<Attribute::GraphPtr> graphs = BodiesOf(node);
   // A segment cannot take an optional without a value.
@@ -113,7 +113,7 @@ std::vector<PlannedBody> PlanBodiesOf(const Model& model, const Graph& graph, co
   std::vector<PlannedBody> bodies;
   bool computes = false;
   for (const Attribute::GraphPtr& body : graphs) {
-    absl::StatusOr<Plan> plan = plan_graph(model, *body, options);
+    absl::StatusOr<Plan> plan = plan_graph(*body);
     if (!plan.ok()) return {};  // it may be a branch that is never taken
     computes |= Computes(*body, *plan);
     bodies.push_back({body, *std::move(plan)});
@@ -143,13 +143,12 @@ Verdict RunHere(const std::vector<PlannedBody>& bodies) {
 
 }  // namespace
 
-BodiesByNode PlanBodies(const Model& model, const Graph& graph, const PlanOptions& options,
-                        PlanOneGraph& plan_graph) {
+BodiesByNode PlanBodies(const Model& model, const Graph& graph, PlanOneGraph plan_graph) {
   BodiesByNode planned;
   std::vector<int> count;
   for (NodeId id = 0; id < static_cast<NodeId>(graph.nodes.size()); ++id) {
     const Node& node = graph.nodes[id];
-    std::vector<PlannedBody> bodies = PlanBodiesOf(model, graph, node, options, plan_graph);
+    std::vector<PlannedBody> bodies = PlanBodiesOf(graph, node, plan_graph);
     if (bodies.empty()) continue;
     if (count.empty()) count = CountOrigins(model.origins.size(), graph);
     OriginSeparator separator(count, node, NamingOrigin(model, node));

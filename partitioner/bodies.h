@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "partitioner/cover.h"
 #include "partitioner/plan.h"
@@ -14,15 +15,14 @@
 namespace anemone {
 
 using BodiesByNode = std::map<NodeId, std::vector<PlannedBody>>;
-using PlanOneGraph = absl::StatusOr<Plan>(const Model&, const Graph&, const PlanOptions&);
+using PlanOneGraph = absl::FunctionRef<absl::StatusOr<Plan>(const Graph&)>;
 
 // The planned bodies of each node that Anemone runs itself. Anemone runs a node if
 // - at least one of its bodies computes something on the engine;
 // - every body can be planned, and no input or output of a body is an optional;
 // - no node in a body shares an origin with a node outside the body (design.md, Origins). Nodes can
 //   share an origin if a model function was expanded as a whole.
-BodiesByNode PlanBodies(const Model& model, const Graph& graph, const PlanOptions& options,
-                        PlanOneGraph& plan_graph);
+BodiesByNode PlanBodies(const Model& model, const Graph& graph, PlanOneGraph plan_graph);
 
 // Makes each of these nodes a separate CPU segment, and sets the reason that the report shows.
 void SetApart(const BodiesByNode& bodies, std::vector<Cover>& covers,

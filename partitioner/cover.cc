@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "engine/target_questions.h"
 #include "importer/opset/opsets.h"
 #include "kernels/fp16_range.h"
 #include "kernels/integers.h"
@@ -85,7 +86,6 @@ bool IsUnknown(const Value& value) {
   return value.other_type.empty() && (value.type == DataType::kUndefined || !value.shape);
 }
 
-// By value: the node because of which its type or shape is not known, or kNone.
 std::vector<NodeId> MakersOfUnknown(const Graph& graph) {
   std::vector<NodeId> makers(graph.values.size(), kNone);
   for (NodeId id = 0; id < static_cast<NodeId>(graph.nodes.size()); ++id) {
@@ -120,44 +120,27 @@ std::optional<Verdict> UnknownInput(const Graph& graph, const Node& node,
   return std::nullopt;
 }
 
-// Tries one lowering on one match.
-absl::StatusOr<Cover> Try(const Lowering& row, const Match& match, const GraphView& view,
-                          const BeyondFacts& beyond, const PlanOptions& options) {
-  Cover cover{.nodes = match.nodes, .lowered = {}, .rewritten = row.rewritten, .verdict = {}};
-  const IntegerVerdict integers = JudgeIntegers(view, match);
-  if (integers.refusal) {
-    cover.verdict = *integers.refusal;
-    return cover;
-  }
-  LowerContext context(view, *options.target, options.route, integers.held);
+Attempt Refused(Verdict verdict) {
+  return {.refusal = std::make_shared<const Verdict>(std::move(verdict))};
+}
+
+// A lowering that refuses or fails although the model is valid leaves the node on the CPU.
+absl::StatusOr<Attempt> Lower(const Lowering& row, const Match& match, LowerContext& context) {
   absl::Status status = row.lower(match, context);
   if (!context.ok()) status = context.status();  // the first error
-  if (context.refusal()) {
-    cover.verdict = *context.refusal();
-  } else if (absl::IsInternal(status)) {
-    // The lowering and ONNX's shapes disagree. The node is safe on the CPU; the plan warns.
-    cover.verdict = OwnRefusal(Layer::kCoverage, kLoweringFault,
-                               absl::StrCat("not lowered: ", std::string(status.message())),
-                               "please report this model; the node runs on the CPU");
-  } else if (!status.ok()) {
-    const Node& anchor = view.graph.nodes[match.nodes.back()];
-    return absl::Status(status.code(), absl::StrCat(ShortLabel(view.graph, anchor), ": ",
-                                                    std::string(status.message())));
-  } else {
-    cover.lowered = context.Take();
-    const bool clamps = options.clamp_activations;
-    if (clamps) ClampActivations(cover.lowered.network);
-    cover.verdict = JudgeLowered(cover.lowered.network, options);
-    if (clamps && row.pattern != nullptr && HidesSoftmax(cover.lowered.network)) {
-      cover.verdict = OwnRefusal(Layer::kPolicy, "clamp-activations",
-                                 "one unit for the pattern leaves no place to clamp before its "
-                                 "softmax",
-                                 "drop --clamp-activations");
-    } else if (cover.verdict.accepted && !options.policy.ignores_fp16_range) {
-      if (auto refusal = JudgeRange(view, beyond, match)) cover.verdict = *std::move(refusal);
-    }
+  if (context.refusal()) return Refused(*context.refusal());
+  if (absl::IsInternal(status)) {
+    // The lowering and ONNX's shapes disagree. The plan warns.
+    return Refused(OwnRefusal(Layer::kCoverage, kLoweringFault,
+                              absl::StrCat("not lowered: ", std::string(status.message())),
+                              "please report this model; the node runs on the CPU"));
   }
-  return cover;
+  if (!status.ok()) {
+    const Node& anchor = context.anchor(match);
+    return absl::Status(status.code(), absl::StrCat(ShortLabel(context.graph(), anchor), ": ",
+                                                    std::string(status.message())));
+  }
+  return Attempt{.lowered = std::make_shared<const Lowered>(context.Take())};
 }
 
 // True if interior values are read inside the match only, and no node is taken yet.
@@ -180,15 +163,14 @@ bool IsClosed(const Match& match, const GraphView& view, const std::vector<int>&
 
 class Chooser {
  public:
-  Chooser(const GraphView& view, const PlanOptions& options, const std::vector<bool>& refused,
+  Chooser(CoverFacts& facts, const PlanOptions& options, const std::vector<bool>& refused,
           std::vector<MissedPattern>& missed)
-      : view_(view),
+      : facts_(facts),
+        view_(facts.view),
         options_(options),
         refused_(refused),
         missed_(missed),
-        beyond_(view.graph, view.Floats()),
-        makers_(MakersOfUnknown(view.graph)),
-        taken_(view.graph.nodes.size(), -1) {}
+        taken_(view_.graph.nodes.size(), -1) {}
 
   absl::StatusOr<std::vector<Cover>> Choose() {
     const std::vector<Node>& nodes = view_.graph.nodes;
@@ -209,8 +191,67 @@ class Chooser {
     return row.lower != nullptr && (options_.rewrites || !row.rewritten);
   }
 
+  absl::StatusOr<Attempt> MakeAttempt(const Lowering& row, const Match& match) {
+    const CoverFacts::Tried tried(&row, match.nodes.back());
+    const auto known = facts_.attempts.find(tried);
+    if (known != facts_.attempts.end()) return known->second;
+    bool is_for_all = true;  // targets
+    ANEMONE_ASSIGN_OR_RETURN(Attempt made, MakeNewAttempt(row, match, is_for_all));
+    if (is_for_all && facts_.keeps) facts_.attempts.emplace(tried, made);
+    return made;
+  }
+
+  absl::StatusOr<Attempt> MakeNewAttempt(const Lowering& row, const Match& match,
+                                         bool& is_for_all) {
+    IntegerVerdict integers = JudgeIntegers(view_, match);
+    if (integers.refusal) return Refused(*std::move(integers.refusal));
+    LowerContext context(view_, *options_.target, options_.route, integers.held);
+    const int64_t questions = QuestionsOfThread().count;
+    ANEMONE_ASSIGN_OR_RETURN(Attempt made, Lower(row, match, context));
+    is_for_all = QuestionsOfThread().count == questions;
+    if (made.lowered == nullptr || !options_.clamp_activations) return made;
+    Lowered clamped = *made.lowered;
+    ClampActivations(clamped.network);
+    return Attempt{.lowered = std::make_shared<const Lowered>(std::move(clamped))};
+  }
+
+  // Null if the range of the match is accepted.
+  std::shared_ptr<const Verdict> RangeRefusal(const Lowering& row, const Match& match) {
+    const CoverFacts::Tried tried(&row, match.nodes.back());
+    const auto known = facts_.ranges.find(tried);
+    if (known != facts_.ranges.end()) return known->second;
+    std::optional<Verdict> judged = JudgeRange(view_, facts_.beyond, match);
+    std::shared_ptr<const Verdict> refusal;
+    if (judged) refusal = std::make_shared<const Verdict>(*std::move(judged));
+    if (facts_.keeps) facts_.ranges.emplace(tried, refusal);
+    return refusal;
+  }
+
+  absl::StatusOr<Cover> Try(const Lowering& row, const Match& match) {
+    ANEMONE_ASSIGN_OR_RETURN(Attempt attempt, MakeAttempt(row, match));
+    Cover cover{.nodes = match.nodes,
+                .lowered = std::move(attempt.lowered),
+                .rewritten = row.rewritten,
+                .verdict = {}};
+    if (attempt.refusal != nullptr) {
+      cover.verdict = *attempt.refusal;
+      return cover;
+    }
+    const Network& network = cover.lowered->network;
+    cover.verdict = JudgeLowered(network, options_);
+    if (options_.clamp_activations && row.pattern != nullptr && HidesSoftmax(network)) {
+      cover.verdict = OwnRefusal(Layer::kPolicy, "clamp-activations",
+                                 "one unit for the pattern leaves no place to clamp before its "
+                                 "softmax",
+                                 "drop --clamp-activations");
+    } else if (cover.verdict.accepted && !options_.policy.ignores_fp16_range) {
+      if (const auto refusal = RangeRefusal(row, match)) cover.verdict = *refusal;
+    }
+    return cover;
+  }
+
   absl::StatusOr<Cover> TryAllowed(const Lowering& row, const Match& match) {
-    ANEMONE_ASSIGN_OR_RETURN(Cover cover, Try(row, match, view_, beyond_, options_));
+    ANEMONE_ASSIGN_OR_RETURN(Cover cover, Try(row, match));
     const auto is_refused = [&](NodeId id) { return refused_[id]; };
     if (cover.verdict.accepted && std::any_of(match.nodes.begin(), match.nodes.end(), is_refused)) {
       cover.verdict = OwnRefusal(Layer::kPolicy, "refused-node", "the policy refuses the node",
@@ -247,8 +288,9 @@ class Chooser {
 
   absl::Status TakeAlone(NodeId id) {
     const Node& node = view_.graph.nodes[id];
-    if (std::optional<Verdict> refusal = UnknownInput(view_.graph, node, makers_)) {
-      Take(Cover{{id}, {}, false, *std::move(refusal)});
+    if (std::optional<Verdict> refusal =
+            UnknownInput(view_.graph, node, facts_.makers_of_unknown)) {
+      Take(Cover{.nodes = {id}, .verdict = *std::move(refusal)});
       return absl::OkStatus();
     }
     std::optional<Cover> first;
@@ -265,27 +307,32 @@ class Chooser {
       const bool is_range = cover.verdict.own_rule == kFp16Range;
       if (!first || is_range) first = std::move(cover);
     }
-    if (!first) first = Cover{{id}, {}, false, Uncovered(node, options_)};
+    if (!first) first = Cover{.nodes = {id}, .verdict = Uncovered(node, options_)};
     Take(*std::move(first));
     return absl::OkStatus();
   }
 
+  CoverFacts& facts_;
   const GraphView& view_;
   const PlanOptions& options_;
   const std::vector<bool>& refused_;  // by node
   std::vector<MissedPattern>& missed_;
-  const BeyondFacts beyond_;
-  const std::vector<NodeId> makers_;  // by value
-  std::vector<int> taken_;            // cover by node, -1 if none yet
+  std::vector<int> taken_;  // cover by node, -1 if none yet
   std::vector<Cover> covers_;
 };
 
 }  // namespace
 
-absl::StatusOr<std::vector<Cover>> ChooseCovers(const GraphView& view, const PlanOptions& options,
+CoverFacts::CoverFacts(const Graph& graph, bool keeps)
+    : view(graph),
+      beyond(graph, view.Floats()),
+      makers_of_unknown(MakersOfUnknown(graph)),
+      keeps(keeps) {}
+
+absl::StatusOr<std::vector<Cover>> ChooseCovers(CoverFacts& facts, const PlanOptions& options,
                                                 const std::vector<bool>& refused,
                                                 std::vector<MissedPattern>& missed) {
-  return Chooser(view, options, refused, missed).Choose();
+  return Chooser(facts, options, refused, missed).Choose();
 }
 
 }  // namespace anemone

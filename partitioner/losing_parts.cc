@@ -38,7 +38,7 @@ int Root(std::vector<int>& parent, int i) {
 
 }  // namespace
 
-CoverFacts::CoverFacts(const Graph& graph, const std::vector<Cover>& covers, CoverGroups& groups,
+CoverTimes::CoverTimes(const Graph& graph, const std::vector<Cover>& covers, CoverGroups& groups,
                        const CpuRates& rates)
     : covers_(covers),
       cover_of_(graph.nodes.size()),
@@ -55,13 +55,13 @@ CoverFacts::CoverFacts(const Graph& graph, const std::vector<Cover>& covers, Cov
   }
 }
 
-std::optional<double> CoverFacts::CpuOfCover(int cover) const {
+std::optional<double> CoverTimes::CpuOfCover(int cover) const {
   std::optional<double> us = 0;
   for (NodeId id : covers_[cover].nodes) us = SumOf(us, cpu_of_node_[id]);
   return us;
 }
 
-std::vector<int> CoverFacts::CoversOf(const Segment& segment) const {
+std::vector<int> CoverTimes::CoversOf(const Segment& segment) const {
   std::vector<int> inside;
   for (NodeId id : segment.nodes) {
     if (covers_[cover_of_[id]].nodes.back() == id) inside.push_back(cover_of_[id]);
@@ -71,7 +71,7 @@ std::vector<int> CoverFacts::CoversOf(const Segment& segment) const {
 
 SegmentWeigher::SegmentWeigher(const GraphView& view, const std::vector<Cover>& covers,
                                const Segment& segment, const NetworkCost& cost,
-                               const CostRates& rates, const CoverFacts& facts)
+                               const CostRates& rates, const CoverTimes& facts)
     : covers_(covers),
       segment_(segment),
       facts_(facts),
@@ -109,7 +109,7 @@ void SegmentWeigher::FindValues(const GraphView& view, double bytes_per_second) 
   const absl::flat_hash_set<ValueId> outputs(segment_.outputs.begin(), segment_.outputs.end());
   absl::flat_hash_map<ValueId, size_t> index_of;
   for (size_t i = 0; i < inside_.size(); ++i) {
-    for (ValueId id : covers_[inside_[i]].lowered.inputs) {
+    for (ValueId id : covers_[inside_[i]].lowered->inputs) {
       const Value& value = view.graph.values[id];
       if (value.producer == kNone) continue;
       const auto maker = position_of_.find(facts_.CoverOf(value.producer));

@@ -12,10 +12,10 @@
 
 namespace anemone {
 
-// Facts about nodes and covers that are the same for every plan of a graph.
-class CoverFacts {
+// Times on the CPU, and other facts about nodes and covers, for all plans of one cover of a graph.
+class CoverTimes {
  public:
-  CoverFacts(const Graph& graph, const std::vector<Cover>& covers, CoverGroups& groups,
+  CoverTimes(const Graph& graph, const std::vector<Cover>& covers, CoverGroups& groups,
              const CpuRates& rates);
 
   // Microseconds on the CPU; nullopt if not known.
@@ -44,7 +44,7 @@ class SegmentWeigher {
  public:
   // All are borrowed; `cost` is that of the segment's network.
   SegmentWeigher(const GraphView& view, const std::vector<Cover>& covers, const Segment& segment,
-                 const NetworkCost& cost, const CostRates& rates, const CoverFacts& facts);
+                 const NetworkCost& cost, const CostRates& rates, const CoverTimes& facts);
 
   // The whole segment, if it loses.
   std::optional<LosingPart> Whole() const;
@@ -79,7 +79,7 @@ class SegmentWeigher {
 
   const std::vector<Cover>& covers_;
   const Segment& segment_;
-  const CoverFacts& facts_;
+  const CoverTimes& facts_;
   double segment_us_;
   std::vector<int> inside_;                    // the covers, by position
   absl::flat_hash_map<int, int> position_of_;  // of a cover

@@ -17,6 +17,7 @@
 #include "base/near_names.h"
 #include "base/status_macros.h"
 #include "base/usage_error.h"
+#include "engine/target_questions.h"
 #include "engine/warning.h"
 #include "importer/opset/opsets.h"
 #include "kernels/fp16_range.h"
@@ -28,6 +29,7 @@
 #include "partitioner/data_sizes.h"
 #include "partitioner/macs.h"
 #include "partitioner/plan_costs.h"
+#include "partitioner/planner.h"
 #include "partitioner/policies.h"
 #include "partitioner/unit_names.h"
 #include "warning_table.h"  // generated
@@ -54,11 +56,13 @@ PlanEntry MakeEntry(const Model& model, const GraphView& view, const PlanOptions
       if (options.bodies) entry.macs = SumOf(entry.macs, BodyMacsOf(graph, node));
       entry.origins.insert(entry.origins.end(), node.origins.begin(), node.origins.end());
     }
-    for (const Unit& unit : cover->lowered.network.units) {
-      if (!unit.kind->run.is_view) entry.units.push_back(unit.kind->type);
+    if (cover->lowered != nullptr) {
+      for (const Unit& unit : cover->lowered->network.units) {
+        if (!unit.kind->run.is_view) entry.units.push_back(unit.kind->type);
+      }
+      if (entry.bound.empty()) entry.bound = cover->lowered->bound;
     }
     entry.rewritten |= cover->rewritten;
-    if (entry.bound.empty()) entry.bound = cover->lowered.bound;
     entry.verdict = covers.size() == 1 ? cover->verdict : Both(entry.verdict, cover->verdict);
   }
   std::sort(entry.nodes.begin(), entry.nodes.end());
@@ -346,17 +350,50 @@ absl::Status CheckRefusedNodes(const Model& model, const Plan& plan, const Polic
   return absl::OkStatus();
 }
 
-absl::StatusOr<Plan> PlanGraph(const Model& model, const Graph& graph, const PlanOptions& options) {
+}  // namespace
+
+struct Planner::GraphFacts {
+  GraphFacts(const Model& model, const Graph& graph, bool keeps)
+      : covers(graph, keeps), opset_classes(OpsetClasses(graph)), sizes(model, graph) {}
+
+  CoverFacts covers;
+  const std::vector<int> opset_classes;
+  const DataSizes sizes;
+};
+
+// A plan of PlanMain(), and what it asked of its target.
+struct Planner::Made {
+  TargetQuestions asked;
+  Plan plan;
+};
+
+Planner::Planner(const Model& model, const PlanOptions& options, size_t targets)
+    : model_(model), options_(options), is_one_(targets == 1) {}
+Planner::~Planner() = default;
+
+Planner::GraphFacts& Planner::FactsOf(const Graph& graph) {
+  std::unique_ptr<GraphFacts>& facts = facts_[&graph];
+  if (facts == nullptr) facts = std::make_unique<GraphFacts>(model_, graph, !is_one_);
+  return *facts;
+}
+
+absl::StatusOr<Plan> Planner::PlanGraph(const Graph& graph) {
+  const Model& model = model_;
+  const PlanOptions& options = options_;
   Plan plan{.target = options.target, .route = options.route};
-  GraphView view(graph);
+  GraphFacts& facts = FactsOf(graph);
+  const GraphView& view = facts.covers.view;
   std::vector<MissedPattern> missed;
   const std::vector<bool> refused = RefusedNodes(model, graph, options.policy);
-  ANEMONE_ASSIGN_OR_RETURN(std::vector<Cover> covers, ChooseCovers(view, options, refused, missed));
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<Cover> covers,
+                           ChooseCovers(facts.covers, options, refused, missed));
   CoverGroups groups(model.origins.size(), graph, covers);
   groups.SpreadRefusals(covers);
-  std::vector<int> opset_classes = OpsetClasses(graph);
+  std::vector<int> opset_classes = facts.opset_classes;
   BodiesByNode bodies;
-  if (options.bodies) bodies = PlanBodies(model, graph, options, PlanGraph);
+  if (options.bodies) {
+    bodies = PlanBodies(model, graph, [&](const Graph& body) { return PlanGraph(body); });
+  }
   SetApart(bodies, covers, opset_classes);
   plan.segments = ApplyPolicy(view, opset_classes, options, covers, groups,
                               MakeCheckedSegments(view, opset_classes, options, covers, groups));
@@ -364,8 +401,7 @@ absl::StatusOr<Plan> PlanGraph(const Model& model, const Graph& graph, const Pla
     const auto run_here = bodies.find(segment.nodes.front());
     if (run_here != bodies.end()) segment.bodies = std::move(run_here->second);
   }
-  const DataSizes sizes(model, graph);
-  AddEntries(model, view, options, covers, sizes, groups, plan);
+  AddEntries(model, view, options, covers, facts.sizes, groups, plan);
   AddFaults(model, graph, covers, plan);
   AddMissed(model, graph, missed, plan);
   AddVanishing(model, view, covers, plan);
@@ -379,8 +415,6 @@ absl::StatusOr<Plan> PlanGraph(const Model& model, const Graph& graph, const Pla
   }
   return plan;
 }
-
-}  // namespace
 
 int Plan::engine_segments() const { return CountSegments(*this, Placement::kEngine); }
 
@@ -420,7 +454,40 @@ std::vector<PlanPart> PartsOf(const Graph& graph, const Plan& plan) {
 }
 
 absl::StatusOr<Plan> MakePlan(const Model& model, const PlanOptions& options) {
-  ANEMONE_ASSIGN_OR_RETURN(Plan plan, PlanGraph(model, model.graph, options));
+  return Planner(model, options, 1).Make(*options.target);
+}
+
+namespace {
+
+void SetTarget(const Target& target, Plan& plan) {
+  plan.target = &target;
+  for (Segment& segment : plan.segments) {
+    for (PlannedBody& body : segment.bodies) SetTarget(target, body.plan);
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<Plan> Planner::PlanMain() {
+  if (is_one_) return PlanGraph(model_.graph);
+  for (const Made& made : made_) {
+    if (!made.asked.HaveSameAnswers(*made.plan.target, *options_.target)) continue;
+    Plan plan = made.plan;
+    SetTarget(*options_.target, plan);
+    return plan;
+  }
+  TargetQuestions& asked = QuestionsOfThread();
+  asked = {};
+  ANEMONE_ASSIGN_OR_RETURN(Plan plan, PlanGraph(model_.graph));
+  made_.push_back({asked, plan});
+  return plan;
+}
+
+absl::StatusOr<Plan> Planner::Make(const Target& target) {
+  const Model& model = model_;
+  options_.target = &target;
+  const PlanOptions& options = options_;
+  ANEMONE_ASSIGN_OR_RETURN(Plan plan, PlanMain());
   if (options.bodies) ANEMONE_RETURN_IF_ERROR(CheckRefusedNodes(model, plan, options.policy));
   NumberSegments(plan, 0);
   AddFolded(model, plan);

@@ -27,7 +27,7 @@ class Giver {
         groups_(groups) {}
 
   std::vector<Segment> ForLatency(const CostRates& rates, std::vector<Segment> segments) {
-    const CoverFacts facts(view_.graph, covers_, groups_, rates.cpu);
+    const CoverTimes facts(view_.graph, covers_, groups_, rates.cpu);
     double us = PlanMicroseconds(segments, facts);
     for (int round = 0; round < kMostRounds; ++round) {
       // Parts are weighed as if each were given up alone; if that misleads, whole segments remain.
@@ -80,7 +80,7 @@ class Giver {
 
   // The estimate of the plan; nodes that are on the CPU in every plan and have no known time count
   // as 0.
-  double PlanMicroseconds(const std::vector<Segment>& segments, const CoverFacts& facts) const {
+  double PlanMicroseconds(const std::vector<Segment>& segments, const CoverTimes& facts) const {
     double us = 0;
     for (const Segment& segment : segments) {
       if (segment.placement == Placement::kEngine) {
@@ -93,7 +93,7 @@ class Giver {
   }
 
   // Gives up what loses. False, and nothing is changed, if the estimate does not fall.
-  bool Improve(const CostRates& rates, const CoverFacts& facts, Granularity granularity,
+  bool Improve(const CostRates& rates, const CoverTimes& facts, Granularity granularity,
                std::vector<Segment>& segments, double& us) {
     std::vector<LosingPart> parts;
     for (const Segment& segment : segments) {
@@ -107,7 +107,7 @@ class Giver {
     return !parts.empty() && GiveUp(parts, facts, segments, us);
   }
 
-  void GiveAllUp(const CoverFacts& facts, std::vector<Segment>& segments, double& us) {
+  void GiveAllUp(const CoverTimes& facts, std::vector<Segment>& segments, double& us) {
     LosingPart all{.covers = {}, .engine_us = us, .cpu_us = 0};
     for (size_t i = 0; i < covers_.size(); ++i) {
       if (!covers_[i].verdict.accepted) continue;
@@ -120,7 +120,7 @@ class Giver {
     if (!all.covers.empty() && all.cpu_us < us) GiveUp({std::move(all)}, facts, segments, us);
   }
 
-  bool GiveUp(const std::vector<LosingPart>& parts, const CoverFacts& facts,
+  bool GiveUp(const std::vector<LosingPart>& parts, const CoverTimes& facts,
               std::vector<Segment>& segments, double& us) {
     std::vector<Verdict> before;
     before.reserve(covers_.size());

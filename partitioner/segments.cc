@@ -122,10 +122,10 @@ void JoinNetwork(const GraphView& view, absl::Span<const Cover* const> covers, S
   absl::flat_hash_map<ValueId, Operand> made;
   segment.inputs.clear();  // units may read fewer values than the nodes
   for (const Cover* cover : covers) {
-    const Network& part = cover->lowered.network;
+    const Network& part = cover->lowered->network;
     std::vector<Operand> ports;
     for (size_t i = 0; i < part.inputs.size(); ++i) {
-      ValueId value = cover->lowered.inputs[i];
+      ValueId value = cover->lowered->inputs[i];
       auto [it, is_new] = made.try_emplace(
           value, Operand{Operand::Source::kInput, static_cast<int>(network.inputs.size())});
       if (is_new) {
@@ -151,7 +151,7 @@ void JoinNetwork(const GraphView& view, absl::Span<const Cover* const> covers, S
       network.units.push_back(std::move(unit));
     }
     for (size_t i = 0; i < part.outputs.size(); ++i) {
-      made[cover->lowered.outputs[i]] = moved(part.outputs[i].from);
+      made[cover->lowered->outputs[i]] = moved(part.outputs[i].from);
     }
   }
   for (ValueId value : segment.outputs) {

@@ -204,6 +204,7 @@ const onnx::TensorShapeProto* DataContext::getInputData(size_t index) {
   if (auto it = data_.find(id); it != data_.end() && !value.constant.has_value()) {
     return &it->second;
   }
+  if (value.type != DataType::kInt64 && value.type != DataType::kInt32) return nullptr;
   if (!value.is_static() || value.shape->size() > 1) return nullptr;
   const int64_t length = value.shape->empty() ? 1 : (*value.shape)[0].size;
   if (length > kLongestShapeData) return nullptr;

@@ -1,6 +1,7 @@
 #include "provider/buckets/sized_plans.h"
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -9,6 +10,7 @@
 #include "base/printable.h"
 #include "base/status_macros.h"
 #include "base/wrapped_text.h"
+#include "partitioner/planner.h"
 
 namespace anemone {
 
@@ -35,10 +37,16 @@ absl::StatusOr<SizedPlans> SizedPlans::OfBuckets(Bucketing& buckets,
   return made;
 }
 
+// The plannings differ in their target alone.
 absl::Status SizedPlans::MakePlans(absl::Span<const PlanOptions> plannings) {
+  std::vector<std::unique_ptr<Planner>> planners;
+  planners.reserve(sizes_.size());
+  for (const Sized& sized : sizes_) {
+    planners.push_back(std::make_unique<Planner>(sized.model, plannings.front(), plannings.size()));
+  }
   for (const PlanOptions& planning : plannings) {
-    for (const Sized& sized : sizes_) {
-      ANEMONE_ASSIGN_OR_RETURN(Plan plan, MakePlan(sized.model, planning));
+    for (const auto& planner : planners) {
+      ANEMONE_ASSIGN_OR_RETURN(Plan plan, planner->Make(*planning.target));
       plans_.push_back(std::move(plan));
     }
   }

@@ -18,15 +18,15 @@ struct Checked {
 };
 
 Checked CheckOn(const Model& model, const char* chosen_for, const char* checked_for) {
-  const GraphView view(model.graph);
+  CoverFacts facts(model.graph, /*keeps=*/false);
   std::vector<MissedPattern> missed;
-  auto covers = ChooseCovers(view, {.target = *FindTarget(chosen_for)},
+  auto covers = ChooseCovers(facts, {.target = *FindTarget(chosen_for)},
                              std::vector<bool>(model.graph.nodes.size()), missed);
   EXPECT_TRUE(covers.ok()) << covers.status();
   Checked checked{.covers = *std::move(covers)};
   CoverGroups groups(model.origins.size(), model.graph, checked.covers);
   const std::vector<int> classes(model.graph.nodes.size(), 0);
-  checked.segments = MakeCheckedSegments(view, classes, {.target = *FindTarget(checked_for)},
+  checked.segments = MakeCheckedSegments(facts.view, classes, {.target = *FindTarget(checked_for)},
                                          checked.covers, groups);
   return checked;
 }

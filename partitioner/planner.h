@@ -1,0 +1,50 @@
+// partitioner/planner.h: plans of one model for several targets. Work that does not depend on the
+// target is done once: most nodes are lowered for the first target, and targets that give the same
+// answers to all questions of planning have the same segments.
+//
+//   Planner planner(model, {.bodies = true}, targets.size());
+//   for (const Target* target : targets) {
+//     ANEMONE_ASSIGN_OR_RETURN(Plan plan, planner.Make(*target));
+//   }
+#ifndef ANEMONE_PARTITIONER_PLANNER_H_
+#define ANEMONE_PARTITIONER_PLANNER_H_
+
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "partitioner/plan.h"
+
+namespace anemone {
+
+class Planner {
+ public:
+  // Borrows the model; the target of `options` is not used. `targets`: how many plans are to be
+  // made; for one, nothing is kept.
+  Planner(const Model& model, const PlanOptions& options, size_t targets);
+  ~Planner();
+  Planner(const Planner&) = delete;
+  Planner& operator=(const Planner&) = delete;
+
+  // As MakePlan().
+  absl::StatusOr<Plan> Make(const Target& target);
+
+ private:
+  struct GraphFacts;
+  struct Made;
+  GraphFacts& FactsOf(const Graph& graph);
+  // Everything but what MakePlan() adds for the plan and its bodies together.
+  absl::StatusOr<Plan> PlanMain();
+  absl::StatusOr<Plan> PlanGraph(const Graph& graph);
+
+  const Model& model_;
+  PlanOptions options_;
+  const bool is_one_;
+  std::map<const Graph*, std::unique_ptr<GraphFacts>> facts_;
+  std::vector<Made> made_;  // a plan for each set of targets that have the same
+};
+
+}  // namespace anemone
+
+#endif  // ANEMONE_PARTITIONER_PLANNER_H_
