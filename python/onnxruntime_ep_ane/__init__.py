@@ -21,6 +21,7 @@ from ._models import Model, UnknownTargetError
 from ._plugin import compile, get_ep_name, get_library_path, register
 from ._report import Record, Report, check
 from ._session import Port, Session
+from ._zoo import Zoo, zoo
 
 __all__ = [
     "Diff",
@@ -30,6 +31,7 @@ __all__ = [
     "Report",
     "Session",
     "UnknownTargetError",
+    "Zoo",
     "__version__",
     "check",
     "compile",
@@ -37,4 +39,5 @@ __all__ = [
     "get_ep_name",
     "get_library_path",
     "register",
+    "zoo",
 ]
