@@ -22,6 +22,7 @@ from ._plugin import compile, get_ep_name, get_library_path, register
 from ._report import Record, Report, check
 from ._report_page import report
 from ._session import Port, Session
+from ._zoo import Zoo, zoo
 
 __all__ = [
     "Diff",
@@ -31,6 +32,7 @@ __all__ = [
     "Report",
     "Session",
     "UnknownTargetError",
+    "Zoo",
     "__version__",
     "check",
     "compile",
@@ -39,4 +41,5 @@ __all__ = [
     "get_library_path",
     "register",
     "report",
+    "zoo",
 ]

@@ -3,6 +3,7 @@
 #include <limits>
 #include <type_traits>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/byte_sizes.h"
 #include "base/status_macros.h"
@@ -14,6 +15,7 @@ namespace anemone {
 namespace {
 
 std::vector<std::string> FormatNames() { return {"netplist", "mil"}; }
+std::vector<std::string> ExecutorNames() { return {"local", "ray"}; }
 std::vector<std::string> MeasureNames() { return {"cosine=", "max_abs=", "max_rel="}; }
 std::vector<std::string> VerdictNames() { return {"native", "rewritten", "rejected"}; }
 
@@ -172,6 +174,22 @@ const Flag kOwnFlags[] = {
      .help = "",
      .store = [](Options& o,
                  const std::string& v) { return StoreWhole<&Options::jobs>(o, v, 1, 1024); }},
+    {.name = "executor",
+     .value = "NAME",
+     .commands = kZoo,
+     .fallback = "local",
+     .brief = "Where the work is done: local, or ray[:ADDRESS].",
+     .help = "`ray` needs the Python package with its extra `ray`. Without an ADDRESS it starts a "
+             "cluster on this machine, of --jobs workers: docs/zoo.md.",
+     .choices = ExecutorNames,
+     .store =
+         [](Options& o, const std::string& v) {
+           o.executor = v;
+           const bool is_address = absl::StartsWith(v, "ray:") && v.size() > 4;
+           return v == "local" || v == "ray" || is_address
+                      ? absl::OkStatus()
+                      : Bad(absl::StrCat("want local, ray or ray:ADDRESS; got '", v, "'"));
+         }},
     {.name = "timeout",
      .value = "SECONDS",
      .commands = kZoo,

@@ -51,7 +51,7 @@ struct Options {
   std::string expected;  // confirm: the verdict that a script wants; "": any
   // zoo: what is done with each model, and the limits of a process.
   bool compile = false, run = false, retry_failed = false;
-  std::string convert;
+  std::string convert, executor = "local";
   int jobs = 1;
   double timeout = 0;
   int64_t process_memory = 0;

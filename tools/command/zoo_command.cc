@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <deque>
 #include <filesystem>
+#include <iterator>
 #include <list>
 #include <map>
 #include <string>
@@ -20,11 +21,13 @@
 #include "base/mapped_file.h"
 #include "base/status_macros.h"
 #include "base/usage_error.h"
+#include "engine/formats/json_keys.h"
 #include "engine/target.h"
 #include "provider/settings.h"
 #include "tools/command/commands.h"
 #include "tools/command/progress.h"
 #include "tools/zoo/job.h"
+#include "tools/zoo/ray_cluster.h"
 #include "tools/zoo/results.h"
 #include "tools/zoo/sha256.h"
 #include "tools/zoo/site.h"
@@ -59,82 +62,108 @@ class Zoo {
 
  private:
   // Keys the model and, if no result serves, queues it.
-  absl::Status Queue(const ZooWork& work, const ZooModel& model);
-  void Report(Progress& progress);
+  void Queue(const ZooWork& work, const ZooModel& model);
+  absl::Status RunHere(const ZooWork& work, Progress& progress);
+  absl::Status RunOnRay(const ZooWork& work, Progress& progress);
+  // Adds the line of a finished model.
+  absl::Status Take(Json line, Progress& progress);
 
   const Options& options_;
   Results results_;
   struct Waiting {
     const ZooModel* model;
-    std::string id, key, sha256;
+    Json line;
   };
   std::deque<Waiting> waiting_;
-  std::list<Job> running_;
   size_t to_do_ = 0, done_ = 0, failed_ = 0;
   Clock::time_point start_ = Clock::now();
 };
 
-absl::Status Zoo::Queue(const ZooWork& work, const ZooModel& model) {
+void Zoo::Queue(const ZooWork& work, const ZooModel& model) {
   std::string sha256;
   {
     const auto file = MappedFile::Open(model.path);
     if (file.ok()) sha256 = Sha256((*file)->text());
   }
-  std::string key = absl::StrCat(sha256, "\n", work.Key());
-  for (const auto* words : {&model.bindings, &model.ranges}) {
-    for (const std::string& word : *words) absl::StrAppend(&key, "\n", word);
-  }
-  key = Sha256(key);
-  const std::string id = IdOf(model.path, key);
-  const Json* known = results_.Find(model.path);
+  const std::string key = Sha256(absl::StrCat(sha256, "\n", work.Key(), "\n", model.entry.dump()));
+  const Json* known = results_.Find(model.name);
   const bool is_done = known != nullptr && (*known)["key"] == key && !sha256.empty();
-  if (is_done && ((*known)["status"] == "ok" || !options_.retry_failed)) return absl::OkStatus();
-  waiting_.push_back({&model, id, key, sha256});
-  return absl::OkStatus();
+  if (is_done && ((*known)["status"] == "ok" || !options_.retry_failed)) return;
+  waiting_.push_back({&model, NewLine(model, IdOf(model.name, key), key, sha256)});
 }
 
-void Zoo::Report(Progress& progress) {
+absl::Status Zoo::Take(Json line, Progress& progress) {
+  ++done_;
+  failed_ += line["status"] != "ok";
+  ANEMONE_RETURN_IF_ERROR(results_.Add(std::move(line)));
   const std::chrono::duration<double> took = Clock::now() - start_;
   const double rate = static_cast<double>(done_) / std::max(took.count(), 0.001);
-  std::string text = absl::StrCat(done_, " of ", to_do_, " models");
-  if (done_ > 0) {
-    absl::StrAppendFormat(&text, ", %.1f a second, %s left", rate,
-                          MinutesText(static_cast<double>(to_do_ - done_) / rate));
-  }
+  std::string text = absl::StrFormat("%d of %d models, %.1f a second, %s left", done_, to_do_, rate,
+                                     MinutesText(static_cast<double>(to_do_ - done_) / rate));
   if (failed_ > 0) absl::StrAppend(&text, ", ", failed_, " failed");
   progress.Step(text);
+  return absl::OkStatus();
 }
 
 absl::Status Zoo::Run(const ZooWork& work, const std::vector<ZooModel>& models) {
   Progress progress(options_.quiet, /*steady=*/true);
   for (const ZooModel& model : models) {
-    progress.Step(absl::StrCat("reading ", model.path));
-    ANEMONE_RETURN_IF_ERROR(Queue(work, model));
+    progress.Step(absl::StrCat("reading ", model.name));
+    Queue(work, model);
   }
   to_do_ = waiting_.size();
   start_ = Clock::now();
-  while (!waiting_.empty() || !running_.empty()) {
-    while (!waiting_.empty() && running_.size() < static_cast<size_t>(options_.jobs)) {
-      Waiting& next = waiting_.front();
-      running_.emplace_back(work, *next.model, next.id, next.key, next.sha256);
+  progress.Step(absl::StrCat("0 of ", to_do_, " models"));
+  const bool is_local = options_.executor == "local" || waiting_.empty();
+  return is_local ? RunHere(work, progress) : RunOnRay(work, progress);
+}
+
+absl::Status Zoo::RunHere(const ZooWork& work, Progress& progress) {
+  std::list<Job> running;
+  while (!waiting_.empty() || !running.empty()) {
+    while (!waiting_.empty() && running.size() < static_cast<size_t>(options_.jobs)) {
+      running.emplace_back(work, *waiting_.front().model, std::move(waiting_.front().line));
       waiting_.pop_front();
     }
     bool is_idle = true;
-    for (auto job = running_.begin(); job != running_.end();) {
+    for (auto job = running.begin(); job != running.end();) {
       ANEMONE_ASSIGN_OR_RETURN(const bool is_done, job->Advance());
       if (!is_done) {
         ++job;
         continue;
       }
       Json line = job->TakeLine();
-      job = running_.erase(job);
-      ++done_;
-      failed_ += line["status"] != "ok";
-      ANEMONE_RETURN_IF_ERROR(results_.Add(std::move(line)));
+      job = running.erase(job);
+      ANEMONE_RETURN_IF_ERROR(Take(std::move(line), progress));
       is_idle = false;
-      Report(progress);
     }
     if (is_idle) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Zoo::RunOnRay(const ZooWork& work, Progress& progress) {
+  // What has no content to send is refused here.
+  const auto to_send =
+      std::stable_partition(waiting_.begin(), waiting_.end(), [](const Waiting& w) {
+        return TextAt(w.line, "sha256").empty() || w.model->name != w.model->path;
+      });
+  std::vector<Waiting> sent(std::make_move_iterator(to_send),
+                            std::make_move_iterator(waiting_.end()));
+  waiting_.erase(to_send, waiting_.end());
+  ANEMONE_RETURN_IF_ERROR(RunHere(work, progress));
+  if (sent.empty()) return absl::OkStatus();
+  const std::string address =
+      options_.executor == "ray" ? "" : options_.executor.substr(std::string("ray:").size());
+  const int jobs = options_.given.count("jobs") > 0 ? options_.jobs : 0;
+  progress.Step("connecting to Ray");
+  ANEMONE_ASSIGN_OR_RETURN(const auto cluster, RayCluster::Start(work, address, jobs));
+  for (Waiting& next : sent) {
+    ANEMONE_RETURN_IF_ERROR(cluster->Send(*next.model, std::move(next.line)));
+  }
+  for (size_t i = 0; i < sent.size(); ++i) {
+    ANEMONE_ASSIGN_OR_RETURN(Json line, cluster->Next());
+    ANEMONE_RETURN_IF_ERROR(Take(std::move(line), progress));
   }
   return absl::OkStatus();
 }
@@ -168,7 +197,7 @@ absl::StatusOr<int> RunZoo(const Options& options) {
   std::map<std::string, int> by_status;
   Json listed = Json::array();
   for (const ZooModel& model : models) {
-    const Json& line = *zoo.results().Find(model.path);
+    const Json& line = *zoo.results().Find(model.name);
     ++by_status[Cell(line["status"])];
     listed.push_back(line);
   }

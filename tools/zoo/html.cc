@@ -69,9 +69,11 @@ std::string NumberCell(const Json& number, absl::string_view shown, absl::string
   return absl::StrFormat("%s data-value=\"%.9g\">%s</td>", begin, number.get<double>(), shown);
 }
 
-std::string Bar(double share, absl::string_view of) {
-  return absl::StrFormat("<span class=\"bar %s\"><i style=\"width:%.1f%%\"></i></span>", of,
-                         100 * std::clamp(share, 0.0, 1.0));
+std::string BarAndText(double share, absl::string_view text, absl::string_view of) {
+  return absl::StrFormat(
+      "<span class=\"bar %s\"><i style=\"width:%.1f%%\"></i></span><span "
+      "class=\"figure\">%s</span>",
+      of, 100 * std::clamp(share, 0.0, 1.0), text);
 }
 
 int64_t CountAt(const Json& object, const char* key) {

@@ -21,8 +21,9 @@ std::string PageHead(absl::string_view title, absl::string_view style);
 
 // A cell that is sorted by a number; `classes` may be "". Unknown numbers are a dash.
 std::string NumberCell(const Json& number, absl::string_view shown, absl::string_view classes = "");
-// A bar that is filled up to `share` (0 to 1). `of`: "" or "cpu", whose share it is.
-std::string Bar(double share, absl::string_view of = "");
+// A bar that is filled up to `share` (0 to 1), and a text after it. `of`: "" or "cpu", whose share
+// it is.
+std::string BarAndText(double share, absl::string_view text, absl::string_view of = "");
 
 // The count at `key`, from 0 to 2^50: results may be changed by hand, and sums of counts must fit.
 int64_t CountAt(const Json& object, const char* key);

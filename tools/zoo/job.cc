@@ -78,24 +78,33 @@ std::string ZooWork::Key() const {
                       compiles ? "\ncompile" : "");
 }
 
-Job::Job(const ZooWork& work, const ZooModel& model, std::string id, std::string key,
-         std::string sha256)
-    : work_(work),
-      line_({{"schema", 1},
-             {"id", std::move(id)},
-             {"path", model.path},
-             {"sha256", std::move(sha256)},
-             {"key", std::move(key)},
-             {"status", "ok"},
-             {"error", nullptr},
-             {"seconds", 0},
-             {"nodes", nullptr},
-             {"targets", Json::array()}}) {
+std::vector<std::string> ZooWork::Words() const {
+  std::vector<std::string> words = {"--target", absl::StrJoin(targets, ",")};
+  words.insert(words.end(), settings.begin(), settings.end());
+  if (compiles) words.emplace_back("--compile");
+  if (runs) words.emplace_back("--run");
+  if (!convert.empty()) words.insert(words.end(), {"--convert", convert});
+  words.insert(words.end(), {"--timeout", absl::StrCat(limits.seconds), "--memory-limit",
+                             absl::StrCat(limits.memory)});
+  return words;
+}
+
+Json NewLine(const ZooModel& model, std::string id, std::string key, std::string sha256) {
+  return {{"schema", 1},           {"id", std::move(id)},
+          {"path", model.name},    {"sha256", std::move(sha256)},
+          {"key", std::move(key)}, {"status", "ok"},
+          {"error", nullptr},      {"seconds", 0},
+          {"nodes", nullptr},      {"targets", Json::array()}};
+}
+
+Job::Job(const ZooWork& work, const ZooModel& model, Json line)
+    : work_(work), line_(std::move(line)) {
+  const std::vector<std::string> bindings = model.Bindings(), ranges = model.Ranges();
   const auto step = [&](Step::Kind kind, std::string name, const char* command,
                         std::vector<std::string> more, size_t target = 0) {
     std::vector<std::string> words = {work.command, command, model.path, "--json", "-q"};
     words.insert(words.end(), work.settings.begin(), work.settings.end());
-    words.insert(words.end(), model.bindings.begin(), model.bindings.end());
+    words.insert(words.end(), bindings.begin(), bindings.end());
     words.insert(words.end(), more.begin(), more.end());
     steps_.push_back({kind, std::move(name), std::move(words), target});
   };
@@ -106,7 +115,7 @@ Job::Job(const ZooWork& work, const ZooModel& model, std::string id, std::string
   }
   for (size_t i = 0; work.runs && i < work.targets.size(); ++i) {
     std::vector<std::string> more = {"--compare", "--no-cache", "--target", work.targets[i]};
-    more.insert(more.end(), model.ranges.begin(), model.ranges.end());
+    more.insert(more.end(), ranges.begin(), ranges.end());
     step(Step::Kind::kRun, absl::StrCat("run on ", work.targets[i]), "run", std::move(more), i);
   }
   if (!work.convert.empty()) {

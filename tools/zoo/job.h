@@ -28,12 +28,17 @@ struct ZooWork {
 
   // What a result depends on besides the model; a limit only decides whether there is one.
   std::string Key() const;
+  // The work as flags of `anemone zoo`.
+  std::vector<std::string> Words() const;
 };
+
+// The line of a model in results.jsonl, without results.
+Json NewLine(const ZooModel& model, std::string id, std::string key, std::string sha256);
 
 class Job {
  public:
-  Job(const ZooWork& work, const ZooModel& model, std::string id, std::string key,
-      std::string sha256);
+  // `line` is the model's NewLine().
+  Job(const ZooWork& work, const ZooModel& model, Json line);
 
   // Starts and ends processes. Returns true if the work is done. Errors: a process cannot be
   // started.

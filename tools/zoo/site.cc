@@ -63,7 +63,7 @@ constexpr char kShare[] = "engine_macs_share", kCpuNodes[] = "cpu_nodes",
                kCompile[] = "compile_ms", kCosine[] = "cosine";
 constexpr Column kColumns[] = {
     {"MACs", "the share of multiply-accumulates on the engine", false, OfPlan<kShare>,
-     [](double share) { return absl::StrCat(Bar(share), PercentText(share)); }},
+     [](double share) { return BarAndText(share, PercentText(share)); }},
     {"CPU nodes", "nodes that stay on the CPU", false, OfPlan<kCpuNodes>, Whole},
     {"segments", "parts that run on the engine", true, OfPlan<kSegments>, Whole},
     {"estimate", "the estimated time on the chip", true, OfTarget<kEstimate>, Milliseconds},
@@ -96,6 +96,12 @@ std::string StatusHtml(const Json& line) {
   const std::string status = TextAt(line, "status");
   return absl::StrCat("<span class=\"", status == "ok" ? "ok" : "bad", "\" title=\"",
                       Escaped(TextAt(line, "error")), "\">", Escaped(status), "</span>");
+}
+
+// `skipped`: so many characters of the path are left out.
+std::string ModelLink(const Json& line, absl::string_view folder, size_t skipped = 0) {
+  return absl::StrCat("<a href=\"", folder, TextAt(line, "id"), "/index.html\">",
+                      NameHtml(TextAt(line, "path").substr(skipped)), "</a>");
 }
 
 // The folder that all models are in, with a slash; "" if there is none.
@@ -134,18 +140,30 @@ std::string LeadOf(const TargetSummary& summary) {
   return lead + ".";
 }
 
+// The first names, and how many more there are.
+std::string OperatorsText(const std::set<std::string>& operators) {
+  constexpr size_t kMost = 8;
+  std::vector<std::string> names(operators.begin(), operators.end());
+  const size_t more = names.size() > kMost ? names.size() - kMost : 0;
+  names.resize(names.size() - more);
+  return absl::StrCat(Escaped(absl::StrJoin(names, ", ")),
+                      more > 0 ? absl::StrCat(" and ", more, " more") : "");
+}
+
 std::string ReasonsTable(const TargetSummary& summary) {
   std::string html =
       "<div class=\"wide\"><table><thead><tr><th>reason</th><th>models</th><th>nodes</th>"
       "<th title=\"multiply-accumulates that stay on the CPU for it\">MACs</th>"
-      "<th class=\"text minor\">words</th></tr></thead><tbody>\n";
+      "<th class=\"text minor\">operators</th><th class=\"text minor\">words</th></tr></thead>"
+      "<tbody>\n";
   for (const ReasonSummary& reason : summary.reasons) {
     const double models = static_cast<double>(reason.models.size()) / summary.planned;
     const double macs = static_cast<double>(reason.macs) /
                         static_cast<double>(std::max<int64_t>(1, summary.cpu_macs()));
     absl::StrAppend(&html, "<tr><td>", RuleLink(reason.rule, "reasons/"), "</td><td>",
-                    Bar(models, "cpu"), reason.models.size(), "</td><td>", reason.nodes,
-                    "</td><td>", Bar(macs, "cpu"), ShortCount(reason.macs),
+                    BarAndText(models, absl::StrCat(reason.models.size()), "cpu"), "</td><td>",
+                    reason.nodes, "</td><td>", BarAndText(macs, ShortCount(reason.macs), "cpu"),
+                    "</td><td class=\"text words minor\">", OperatorsText(reason.operators),
                     "</td><td class=\"text words minor\">", Escaped(reason.message),
                     "</td></tr>\n");
   }
@@ -168,7 +186,23 @@ std::string TargetSection(const TargetSummary& summary, size_t index) {
                       "</section>\n");
 }
 
-// The statuses of the models, those that failed with a way to them.
+// The models that are not ok, with their errors.
+std::string FailuresTable(const ZooLines& lines, const std::string& folder) {
+  std::string rows;
+  for (const auto& [path, line] : lines) {
+    if (TextAt(line, "status") == "ok") continue;
+    absl::StrAppend(&rows, "<tr><td>", ModelLink(line, "models/", folder.size()),
+                    "</td><td class=\"text\">", StatusHtml(line), "</td><td class=\"text words\">",
+                    Escaped(TextAt(line, "error")), "</td></tr>\n");
+  }
+  if (rows.empty()) return "";
+  return absl::StrCat(
+      "<h2>Models that failed</h2>\n<div class=\"wide\"><table id=\"failures\"><thead><tr>"
+      "<th>model</th><th class=\"text\">status</th><th "
+      "class=\"text\">error</th></tr></thead><tbody>\n",
+      rows, "</tbody></table></div>\n");
+}
+
 std::string StatusText(const ZooLines& lines) {
   std::map<std::string, int> by_status;
   for (const auto& [path, line] : lines) ++by_status[TextAt(line, "status")];
@@ -188,7 +222,7 @@ std::string HeadRows(const std::vector<TargetSummary>& summaries,
                     Escaped(summaries[i].title), "</th>");
   }
   absl::StrAppend(&html,
-                  "</tr>\n<tr><th class=\"sorts\">model</th><th class=\"sorts\">status</th>"
+                  "</tr>\n<tr><th class=\"sorts\">model</th><th class=\"sorts text\">status</th>"
                   "<th class=\"sorts minor\">nodes</th>"
                   "<th class=\"sorts minor\" title=\"the time that the zoo took\">seconds</th>");
   for (size_t i = 0; i < summaries.size(); ++i) {
@@ -209,10 +243,9 @@ std::string ModelRow(const Json& line, const std::string& folder,
   }
   const Json &nodes = AtOrNull(line, "nodes"), &seconds = AtOrNull(line, "seconds");
   std::string html = absl::StrCat(
-      "<tr data-words=\"", Escaped(absl::StrJoin(words, " ")), "\"><td><a href=\"models/",
-      TextAt(line, "id"), "/index.html\">", NameHtml(TextAt(line, "path").substr(folder.size())),
-      "</a></td><td class=\"text\">", StatusHtml(line), "</td>",
-      NumberCell(nodes, nodes.is_number() ? Whole(nodes.get<double>()) : "", "minor"),
+      "<tr data-words=\"", Escaped(absl::StrJoin(words, " ")), "\"><td>",
+      ModelLink(line, "models/", folder.size()), "</td><td class=\"text\">", StatusHtml(line),
+      "</td>", NumberCell(nodes, nodes.is_number() ? Whole(nodes.get<double>()) : "", "minor"),
       NumberCell(seconds, seconds.is_number() ? absl::StrFormat("%.1f", seconds.get<double>()) : "",
                  "minor"));
   for (size_t i = 0; i < summaries.size(); ++i) {
@@ -242,6 +275,7 @@ std::string IndexPage(const ZooLines& lines, const std::vector<TargetSummary>& s
   std::string html = absl::StrCat(PageHead("Model zoo", kZooStyle), Buttons(summaries));
   if (summaries.empty()) html += "<h1>No model has a plan</h1>\n";
   for (size_t i = 0; i < summaries.size(); ++i) html += TargetSection(summaries[i], i);
+  html += FailuresTable(lines, folder);
   absl::StrAppend(&html, "<h2>", StatusText(lines), "</h2>\n<p><label>filter <input id=\"search\" ",
                   "placeholder=\"words of a name, a status or a reason\"></label> ",
                   "<span class=\"quiet\"><span id=\"shown\">", lines.size(), "</span> shown",
@@ -338,8 +372,7 @@ std::string ReasonPage(const std::string& rule, const std::vector<TargetSummary>
                     " MACs</h2>\n<div class=\"wide\"><table><thead><tr><th>model</th><th>nodes</th>"
                     "<th>MACs</th></tr></thead><tbody>\n");
     for (const ReasonSummary::OfModel& model : reason->models) {
-      absl::StrAppend(&html, "<tr><td><a href=\"../models/", TextAt(*model.line, "id"),
-                      "/index.html\">", NameHtml(TextAt(*model.line, "path")), "</a></td><td>",
+      absl::StrAppend(&html, "<tr><td>", ModelLink(*model.line, "../models/"), "</td><td>",
                       model.nodes, "</td><td>", ShortCount(model.macs), "</td></tr>\n");
     }
     html += "</tbody></table></div>\n";

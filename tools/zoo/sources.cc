@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "absl/status/status.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -14,11 +15,20 @@
 #include "base/status_macros.h"
 #include "engine/formats/json_keys.h"
 #include "engine/formats/parse_json.h"
+#include "partitioner/plan_json.h"
 
 namespace anemone {
 namespace {
 
 namespace fs = std::filesystem;
+
+// Names of files are bytes; results and pages are UTF-8.
+ZooModel ModelAt(const std::string& path) {
+  const std::string text = fs::path(path).lexically_normal().string();
+  const std::string replaced = JsonText(Json(text));
+  const bool is_utf8 = ParseJson(replaced).value_or(Json()) == Json(text);
+  return {text, is_utf8 ? text : absl::CHexEscape(text)};
+}
 
 absl::Status AddFolder(const std::string& folder, std::vector<ZooModel>& models) {
   std::error_code error;
@@ -29,7 +39,7 @@ absl::Status AddFolder(const std::string& folder, std::vector<ZooModel>& models)
     // A link that leads nowhere is a model that cannot be read.
     std::error_code unknown;
     if (entries->path().extension() == ".onnx" && !entries->is_directory(unknown)) {
-      models.push_back({entries->path().string(), {}, {}});
+      models.push_back(ModelAt(entries->path().string()));
     }
   }
   if (error) return absl::NotFoundError(absl::StrCat(folder, ": ", error.message()));
@@ -88,27 +98,36 @@ absl::Status AddManifest(const std::string& path, std::vector<ZooModel>& models)
       return absl::InvalidArgumentError(
           absl::StrCat(path, ": a model has no \"path\", and no \"package\" with \"file\""));
     }
-    ZooModel model{own.empty() ? CachedPath(package, file_name)
-                               : (fs::path(path).parent_path() / own).string(),
-                   {},
-                   {}};
-    AddPairs(
-        entry, "dims", "--dim", [](const Json& size) { return size.dump(); }, model.bindings);
-    AddPairs(entry, "shapes", "--shape", ShapeText, model.bindings);
-    AddPairs(
-        entry, "ranges", "--range",
-        [](const Json& ends) {
-          return ends.is_array() && ends.size() == 2
-                     ? absl::StrCat(ends[0].dump(), ":", ends[1].dump())
-                     : ends.dump();
-        },
-        model.ranges);
+    ZooModel model = ModelAt(own.empty() ? CachedPath(package, file_name)
+                                         : (fs::path(path).parent_path() / own).string());
+    for (const char* key : {"dims", "shapes", "ranges"}) {
+      if (entry.contains(key)) model.entry[key] = entry[key];
+    }
     models.push_back(std::move(model));
   }
   return absl::OkStatus();
 }
 
+std::string RangeText(const Json& ends) {
+  return ends.is_array() && ends.size() == 2 ? absl::StrCat(ends[0].dump(), ":", ends[1].dump())
+                                             : ends.dump();
+}
+
 }  // namespace
+
+std::vector<std::string> ZooModel::Bindings() const {
+  std::vector<std::string> words;
+  AddPairs(
+      entry, "dims", "--dim", [](const Json& size) { return size.dump(); }, words);
+  AddPairs(entry, "shapes", "--shape", ShapeText, words);
+  return words;
+}
+
+std::vector<std::string> ZooModel::Ranges() const {
+  std::vector<std::string> words;
+  AddPairs(entry, "ranges", "--range", RangeText, words);
+  return words;
+}
 
 absl::StatusOr<std::vector<ZooModel>> FindModels(const std::vector<std::string>& sources) {
   std::vector<ZooModel> models;
@@ -122,7 +141,7 @@ absl::StatusOr<std::vector<ZooModel>> FindModels(const std::vector<std::string>&
     } else if (absl::EndsWith(source, ".json")) {
       ANEMONE_RETURN_IF_ERROR(AddManifest(source, models));
     } else {
-      models.push_back({source, {}, {}});
+      models.push_back(ModelAt(source));
     }
   }
   const auto before = [](const ZooModel& a, const ZooModel& b) { return a.path < b.path; };

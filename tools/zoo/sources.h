@@ -7,21 +7,26 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "engine/formats/json.h"
 
 namespace anemone {
 
 struct ZooModel {
   std::string path;
-  // Flags that bind its dimensions ("--dim", "batch=1"), and the ranges of its random inputs. Only
-  // a manifest gives them.
-  std::vector<std::string> bindings, ranges;
+  std::string name;             // the path; if it is not UTF-8, with its bytes as numbers
+  Json entry = Json::object();  // of a manifest: "dims", "shapes" and "ranges"
+
+  // The entry as flags: those that bind dimensions, and the ranges of random inputs.
+  std::vector<std::string> Bindings() const;
+  std::vector<std::string> Ranges() const;
 };
 
 // The models of all sources, sorted by path, each once:
 //   a folder: every *.onnx below it; links are not followed
 //   a .json file: a manifest in the form of models/manifest.json. Its entries name a "path"
-//   relative to the
-//     manifest, or a "package" and "file" that models/manifest.py has put into the cache folder.
+//   relative
+//     to the manifest, or a "package" and "file" that models/manifest.py has put into the cache
+//     folder.
 //   another file: a model
 // Errors: kNotFound, kInvalidArgument (no manifest); a source without a model is an error too.
 absl::StatusOr<std::vector<ZooModel>> FindModels(const std::vector<std::string>& sources);
