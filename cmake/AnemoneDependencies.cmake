@@ -20,6 +20,15 @@ if(NOT Python3_FOUND)
   list(APPEND anemone_missing "Python 3.9 or later (-DPython3_EXECUTABLE=)")
 endif()
 
+if(Python3_FOUND)
+  execute_process(COMMAND "${Python3_EXECUTABLE}" "${PROJECT_SOURCE_DIR}/cmake/coreml_schema.py" --check
+                  RESULT_VARIABLE coreml_result ERROR_VARIABLE coreml_error
+                  ERROR_STRIP_TRAILING_WHITESPACE)
+  if(NOT coreml_result EQUAL 0)
+    list(APPEND anemone_missing "${coreml_error}")
+  endif()
+endif()
+
 if(ANEMONE_BUILD_PYTHON AND Python3_FOUND)
   set(Python_EXECUTABLE "${Python3_EXECUTABLE}")  # the name that nanobind uses
   find_package(Python 3.10 QUIET COMPONENTS Interpreter Development.Module)

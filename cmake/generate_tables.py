@@ -9,7 +9,8 @@ limits and capability bytes), target_table.cc (the targets),
 rule_table.h and rule_table.cc (the refusals), warning_table.h and .cc (the design rules),
 netplist_table.cc (the forms of unit types), hidden_layer_table.cc (the catalogue),
 device_limit_table.h and .cc (run-time limits of the device), hazard_table.h and .cc (where values
-leave the range of fp16), cost_table.cc (rates), table_hash.cc (a hash of all tables). A rule of rules/*.json names the fact
+leave the range of fp16), cost_table.cc (rates), mil_operation_table.cc (operations of Core ML),
+table_hash.cc (a hash of all tables). A rule of rules/*.json names the fact
 it rests on. The build fails if the rule's "words" are not found in validators.json or
 compiler_texts.json, so a text of ours cannot pass for one of the engine's. "when" is the condition in
 our words: it replaces the condition of the table, and users see it where no message is known.
@@ -379,6 +380,30 @@ def write_costs(tables, out):
     write(out / "cost_table.cc", "\n".join(body))
 
 
+def write_mil_operations(tables, out):
+    """mil_operation_table.cc: the opsets of Core ML, and each version of each MIL operation."""
+    data = json.loads((tables / "mil_operations.json").read_text())
+    number = {name: i for i, row in enumerate(data["opsets"]) for name in row["names"]}
+    body = ["// Generated from engine/tables/mil_operations.json. Do not edit.",
+            '#include "engine/formats/mil_operations.h"', "", "namespace anemone {", "",
+            "absl::Span<const MilOpset> MilOpsets() {",
+            "  static const std::vector<MilOpset>& rows = *new std::vector<MilOpset>{"]
+    for row in data["opsets"]:
+        names = ", ".join(quoted(name) for name in row["names"])
+        body.append(f"      {{{{{names}}}, {quoted(row['function'])}, {row['specification']}}},")
+    body += ["  };", "  return rows;", "}", "",
+             "absl::Span<const MilVersion> MilVersions() {",
+             "  static const std::vector<MilVersion>& rows = *new std::vector<MilVersion>{"]
+    for op, versions in data["operations"].items():
+        for name, arguments in versions.items():
+            if name not in number:
+                sys.exit(f"mil_operations: {op}: no opset '{name}' is defined")
+            listed = ", ".join(quoted(argument) for argument in arguments)
+            body.append(f"      {{{quoted(op)}, {number[name]}, {{{listed}}}}},")
+    body += ["  };", "  return rows;", "}", "", "}  // namespace anemone", ""]
+    write(out / "mil_operation_table.cc", "\n".join(body))
+
+
 def write_hash(tables, out):
     """table_hash.cc: SHA-256 over all tables, each with its name and length in front."""
     digest = hashlib.sha256()
@@ -403,6 +428,7 @@ TABLES = {
     write_device_limits: ["device_limit_table.h", "device_limit_table.cc"],
     write_hazards: ["hazard_table.h", "hazard_table.cc"],
     write_costs: ["cost_table.cc"],
+    write_mil_operations: ["mil_operation_table.cc"],
     write_hash: ["table_hash.cc"],
 }
 

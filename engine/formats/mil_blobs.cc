@@ -23,10 +23,10 @@ struct BlobType {
   DataType type;
 };
 constexpr BlobType kTypes[] = {
-    {"fp16", 1, DataType::kFloat16}, {"uint8", 3, DataType::kUInt8},
-    {"int8", 4, DataType::kInt8},    {"uint16", 7, DataType::kUInt16},
-    {"int4", 8, DataType::kInt4},    {"uint4", 11, DataType::kUInt4},
-    {"uint1", 9, DataType::kUInt8},
+    {"fp16", 1, DataType::kFloat16},  {"fp32", 2, DataType::kFloat},
+    {"uint8", 3, DataType::kUInt8},   {"int8", 4, DataType::kInt8},
+    {"uint16", 7, DataType::kUInt16}, {"int4", 8, DataType::kInt4},
+    {"uint4", 11, DataType::kUInt4},  {"uint1", 9, DataType::kUInt8},
 };
 
 const BlobType* FindType(absl::string_view dtype) {

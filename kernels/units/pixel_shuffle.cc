@@ -209,9 +209,10 @@ constexpr struct {
   const char* op;
   const char* attribute;
   Form form;
+  const char* dtype = "int32";  // of the factor
 } kByFactor[] = {
     {"pixel_shuffle", "upscale_factor", Form::kPixelShuffle},
-    {"pixel_unshuffle", "downscale_factor", Form::kPixelUnshuffle},
+    {"pixel_unshuffle", "downscale_factor", Form::kPixelUnshuffle, "uint32"},  // coremltools
     {"depth_to_space", "block_size", Form::kChannelToSpace},
     {"space_to_depth", "block_size", Form::kSpaceToChannel},
 };
@@ -240,7 +241,8 @@ absl::Status WriteMil(const RearrangeParams& p, const Unit& unit, MilEmitter& e)
   if (p.fx != p.fy) return absl::UnimplementedError("MIL has one factor for both axes");
   for (const auto& row : kByFactor) {
     if (row.form != kForm) continue;
-    x = e.Emit(row.op, {{"x", {x}}, {row.attribute, {e.Int(p.fx)}}}, FlatShape(unit.dims));
+    x = e.Emit(row.op, {{"x", {x}}, {row.attribute, {e.Int(p.fx, row.dtype)}}},
+               FlatShape(unit.dims));
   }
   WriteFlatResult(e, std::move(x), unit.dims);
   return absl::OkStatus();

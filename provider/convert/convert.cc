@@ -10,11 +10,15 @@
 #include "base/guarded.h"
 #include "base/mapped_file.h"
 #include "base/status_macros.h"
+#include "engine/formats/mil_operations.h"
 #include "importer/opset/opsets.h"
 #include "importer/read/model_files.h"
 #include "importer/write/to_onnx.h"
 #include "partitioner/plan.h"
 #include "partitioner/plan_json.h"
+#include "provider/convert/segment_json.h"
+#include "provider/coreml/package.h"
+#include "provider/coreml/port_options.h"
 #include "provider/importing.h"
 #include "provider/new_file.h"
 #include "provider/package/engine_format.h"
@@ -24,17 +28,6 @@ namespace anemone {
 namespace {
 
 namespace fs = std::filesystem;
-
-Json PortsJson(const Graph& graph, const std::vector<ValueId>& values) {
-  Json ports = Json::array();
-  for (ValueId id : values) {
-    const Value& value = graph.values[id];
-    ports.push_back({{"name", value.name},
-                     {"dtype", std::string(DataTypeName(value.type))},
-                     {"shape", value.is_static() ? Json(value.dims()) : Json(nullptr)}});
-  }
-  return ports;
-}
 
 Json LinesJson(const std::vector<UnitNote>& notes) {
   Json lines = Json::array();
@@ -71,10 +64,10 @@ class SegmentWriter {
                   {"outputs", PortsJson(model_.graph, segment.outputs)}};
     const std::string name = absl::StrCat("segment-", id);
     if (segment.placement == Placement::kEngine) {
-      ANEMONE_RETURN_IF_ERROR(WriteEngine(segment, name, entry));
+      ANEMONE_RETURN_IF_ERROR(WriteEngine(segment, absl::StrCat(name, format_.suffix), entry));
     } else {
       ANEMONE_RETURN_IF_ERROR(WriteCpu(segment, name + ".onnx", entry));
-      entry["reasons"] = ReasonsOf(static_cast<int>(id));
+      entry["reasons"] = CpuReasonsJson(model_, plan_, static_cast<int>(id));
     }
     return entry;
   }
@@ -122,23 +115,6 @@ class SegmentWriter {
     entry["model"] = name;
     entry["written"] = true;
     return absl::OkStatus();
-  }
-
-  // Why the segment's nodes stay on the CPU; each reason once for each operator.
-  Json ReasonsOf(int segment) const {
-    Json reasons = Json::array();
-    for (const PlanEntry& entry : plan_.entries) {
-      if (entry.segment != segment) continue;
-      Json reason = {{"op_type", model_.origins[entry.shown].op_type}};
-      AddReason(entry, reason);
-      const bool has_bodies = !BodiesOf(model_.graph.nodes[entry.nodes.back()]).empty();
-      if (has_bodies)
-        reason["remedy"] = "no format has control flow; convert its bodies as separate models";
-      if (std::find(reasons.begin(), reasons.end(), reason) == reasons.end()) {
-        reasons.push_back(std::move(reason));
-      }
-    }
-    return reasons;
   }
 
   const Model& model_;
@@ -193,9 +169,38 @@ absl::StatusOr<Json> ConvertModel(const std::string& path, const std::string& fo
 
 }  // namespace
 
+absl::Status CheckConvertOptions(const ConvertOptions& options) {
+  const bool is_package = options.to == kPackageFormat;
+  const std::pair<const char*, bool> given[] = {
+      {"--minimum-os", !options.minimum_os.empty()},
+      {"--image-input", !options.image_inputs.empty()},
+      {"--state", !options.states.empty()},
+      {"--segments", options.segments},
+  };
+  for (const auto& [option, is_given] : given) {
+    if (is_package || !is_given) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat(option, " applies to Core ML packages; add --to mlpackage"));
+  }
+  for (const auto& [option, is_given] : given) {
+    if (!options.segments || !is_given || option == given[3].first) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat(option, " applies to a package of the whole model; leave out --segments"));
+  }
+  if (!options.minimum_os.empty()) {
+    ANEMONE_RETURN_IF_ERROR(FindMilOpset(options.minimum_os).status());
+  }
+  ANEMONE_RETURN_IF_ERROR(ReadPortWishes(options.image_inputs, options.states).status());
+  return FindEngineFormat(options.to, options.netplist).status();
+}
+
 absl::StatusOr<Json> Convert(const std::string& model, const std::string& folder,
                              const ConvertOptions& options) {
-  return Guarded("convert the model", [&] { return ConvertModel(model, folder, options); });
+  return Guarded("convert the model", [&] {
+    const bool is_whole = options.to == kPackageFormat && !options.segments;
+    return is_whole ? ConvertToPackage(model, folder, options)
+                    : ConvertModel(model, folder, options);
+  });
 }
 
 }  // namespace anemone

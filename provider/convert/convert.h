@@ -1,6 +1,6 @@
 // provider/convert/convert.h: writes a model in Apple's formats: a folder for each engine segment,
 // an ONNX model for each CPU segment, and manifest.json, which says how they are connected
-// (docs/formats/conversion.md).
+// (docs/formats/conversion.md). Or writes the whole model as one Core ML package (docs/coreml.md).
 //
 //   ANEMONE_ASSIGN_OR_RETURN(Json manifest,
 //                            Convert("net.onnx", "out", {{.target = "m1"}, "mil"}));
@@ -9,6 +9,7 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -22,11 +23,18 @@ namespace anemone {
 
 struct ConvertOptions {
   Settings settings;            // `route` is ignored: the format determines it
-  std::string to = "netplist";  // or "mil"
+  std::string to = "netplist";  // or "mil", or "mlpackage" (provider/coreml/package.h)
   NetplistOptions netplist;
+  std::string minimum_os;  // of a Core ML package: "ios16"; "": the oldest that can run it
+  // Of a Core ML package (provider/coreml/port_options.h): "x:scale=0.5,bias=-1", "past=present".
+  std::vector<std::string> image_inputs, states;
+  bool segments = false;  // a package for each engine segment instead, and a manifest
   // Called before anything is written; an error ends the conversion. May be null.
   std::function<absl::Status(const Model&, const Plan&)> accept;
 };
+
+// kInvalidArgument: there is no such format, or it does not have one of the options.
+absl::Status CheckConvertOptions(const ConvertOptions& options);
 
 // Writes to `folder`, which must not exist or must be empty. Writes everything or, on error,
 // nothing. Returns the manifest. A segment that cannot be written is not an error: its entry has

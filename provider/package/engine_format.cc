@@ -12,6 +12,7 @@
 #include "engine/unit_kind.h"
 #include "kernels/mil/mil_folder.h"
 #include "kernels/mil/mil_network.h"
+#include "provider/coreml/package_writer.h"
 
 namespace anemone {
 namespace {
@@ -90,9 +91,15 @@ absl::StatusOr<PortNames> SaveAsMil(const Network& network, const Target& target
   return SaveMil(network, target, folder);
 }
 
+absl::StatusOr<PortNames> SaveAsPackage(const Network& network, const Target& target,
+                                        const NetplistOptions&, const std::string& folder) {
+  return SaveSegmentPackage(network, target, folder);
+}
+
 constexpr EngineFormat kFormats[] = {
-    {"netplist", Route::kNetplist, PrepareNetplist, JudgeNetplist, SaveAsNetplist, false},
-    {"mil", Route::kMil, PrepareMil, JudgeMil, SaveAsMil, true},
+    {"netplist", Route::kNetplist, PrepareNetplist, JudgeNetplist, SaveAsNetplist, "", false},
+    {"mil", Route::kMil, PrepareMil, JudgeMil, SaveAsMil, "", true},
+    {"mlpackage", Route::kMil, PrepareMil, JudgeMil, SaveAsPackage, ".mlpackage", true},
 };
 
 }  // namespace
@@ -103,7 +110,8 @@ absl::StatusOr<const EngineFormat*> FindEngineFormat(absl::string_view name,
       std::find_if(std::begin(kFormats), std::end(kFormats),
                    [&](const EngineFormat& row) { return name == row.name; });
   if (format == std::end(kFormats)) {
-    return absl::InvalidArgumentError(absl::StrCat("format '", name, "': want netplist or mil"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("format '", name, "': want netplist, mil or mlpackage"));
   }
   const bool asks_netplist = options.verified_only || options.form == PropertyListForm::kBinary;
   if (asks_netplist && format->route != Route::kNetplist) {

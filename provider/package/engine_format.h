@@ -39,6 +39,7 @@ struct EngineFormat {
   // Writes to an existing folder. kUnimplemented: the network as a whole has no such form.
   absl::StatusOr<PortNames> (*save)(const Network&, const Target&, const NetplistOptions&,
                                     const std::string& folder);
+  const char* suffix;  // of a segment's folder
   bool binds_by_name;  // ports bind in alphabetical order, not in the file's
 };
 

@@ -37,6 +37,8 @@ ELSEWHERE = {
     "cost_table.cc": "cmake/generate_tables.py",
     "device_limit_table.h": "cmake/generate_tables.py",
     "hidden_layer_table.cc": "cmake/generate_tables.py",
+    "mil_operation_table.cc": "cmake/generate_tables.py",
+    "Manifest.json": "a Core ML package",
     "netplist_table.cc": "cmake/generate_tables.py",
     "rule_table.cc": "cmake/generate_tables.py",
     "rule_table.h": "cmake/generate_tables.py",

@@ -93,10 +93,11 @@ const Command kCommands[] = {
      .arguments = "MODEL",
      .min_arguments = 1,
      .max_arguments = 1,
-     .brief = "Write a model in the engine's own formats.",
+     .brief = "Write a model in the engine's own formats, or as a Core ML package.",
      .help = "Plans the model and writes a folder for each engine segment (net.plist and weights), "
              "an ONNX model for each CPU segment, and manifest.json, which says how they connect. "
-             "A segment that cannot be written is named with its reason, and the exit code is 1.",
+             "A segment that cannot be written is named with its reason, and the exit code is 1. "
+             "With --to mlpackage, the whole model becomes one Core ML package instead.",
      .example = "convert net.onnx --target m1 -o net.ane",
      .run = ConvertCommand},
     {.name = "compile",

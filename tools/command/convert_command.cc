@@ -39,7 +39,8 @@ void PrintSegment(const Json& segment, bool verbose) {
     PrintUnits(segment["missing"]);
     return;
   }
-  absl::StrAppend(&line, Cell(segment[on_engine ? "folder" : "model"]));
+  const char* file = on_engine ? "folder" : "model";
+  if (segment.contains(file)) absl::StrAppend(&line, Cell(segment[file]));  // not in a package
   const size_t unverified = on_engine ? segment["unverified"].size() : 0;
   if (unverified > 0) {
     absl::StrAppend(&line, "  (", Counted(static_cast<int64_t>(unverified), "unit"),
@@ -64,6 +65,18 @@ void PrintSegment(const Json& segment, bool verbose) {
   }
 }
 
+void PrintPackage(const Json& manifest) {
+  int64_t operations = 0;
+  for (const auto& [name, count] : manifest["operations"].items())
+    operations += count.get<int64_t>();
+  PrintWrapped(absl::StrCat("  runs from ", Cell(manifest["minimum_os"]), " on; ",
+                            Counted(operations, "operation"), " of MIL"),
+               4);
+  for (const Json& note : manifest["notes"]) {
+    PrintWrapped(absl::StrCat("  note: ", Printable(Cell(note))), 4);
+  }
+}
+
 // kFailedPrecondition: less than `wanted` of the MACs is on the engine, or their number is unknown.
 // A model without MACs meets any share.
 absl::Status CheckShare(const Model& model, const Plan& plan, double wanted) {
@@ -84,14 +97,16 @@ int ConvertCommand(const Options& options) {
   const NetplistOptions netplist{
       .verified_only = options.verified_only,
       .form = options.binary ? PropertyListForm::kBinary : PropertyListForm::kXml};
-  if (auto format = FindEngineFormat(options.to, netplist); !format.ok()) {
-    return FailUsage(format.status().message());
+  ConvertOptions converting{options.settings,   options.to,           netplist,
+                            options.minimum_os, options.image_inputs, options.states,
+                            options.segments};
+  if (absl::Status status = CheckConvertOptions(converting); !status.ok()) {
+    return FailUsage(status.message());
   }
   const std::string& model = options.arguments[0];
   Progress progress(options.quiet);
   progress.Step(absl::StrCat("converting ", model));
   bool below = false;
-  ConvertOptions converting{options.settings, options.to, netplist};
   converting.accept = [&](const Model& imported, const Plan& plan) -> absl::Status {
     const std::vector<NotFinite> found = FindNotFinite(imported.graph);
     if (!found.empty() && !options.quiet) {
@@ -119,6 +134,7 @@ int ConvertCommand(const Options& options) {
     for (const Json& segment : (*manifest)["segments"]) {
       PrintSegment(segment, options.verbose);
     }
+    if (manifest->contains("minimum_os")) PrintPackage(*manifest);
   }
   if (missing == 0) return kExitDone;
   return Fail(absl::UnimplementedError(

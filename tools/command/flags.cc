@@ -14,7 +14,7 @@
 namespace anemone {
 namespace {
 
-std::vector<std::string> FormatNames() { return {"netplist", "mil"}; }
+std::vector<std::string> FormatNames() { return {"netplist", "mil", "mlpackage"}; }
 std::vector<std::string> ExecutorNames() { return {"local", "ray"}; }
 std::vector<std::string> MeasureNames() { return {"cosine=", "max_abs=", "max_rel="}; }
 std::vector<std::string> VerdictNames() { return {"native", "rewritten", "rejected"}; }
@@ -37,6 +37,13 @@ absl::Status StoreWhole(Options& o, const std::string& value, int64_t low, int64
 template <auto Option>
 absl::Status Keep(Options& o, const std::string& value) {
   o.*Option = value;
+  return absl::OkStatus();
+}
+
+// One more value of a flag that can be given several times.
+template <auto Option>
+absl::Status Append(Options& o, const std::string& value) {
+  (o.*Option).push_back(value);
   return absl::OkStatus();
 }
 
@@ -135,10 +142,41 @@ const Flag kOwnFlags[] = {
      .value = "FORMAT",
      .commands = kConvert,
      .fallback = "netplist",
-     .brief = "The format to write: netplist or mil.",
-     .help = "",
+     .brief = "The format to write: netplist, mil or mlpackage.",
+     .help = "mlpackage is a Core ML package of the whole model (docs/coreml.md); the others are "
+             "folders with a file for each segment.",
      .choices = FormatNames,
      .store = [](Options& o, const std::string& v) { return StoreChoice(v, FormatNames(), o.to); }},
+    {.name = "minimum-os",
+     .value = "OS",
+     .commands = kConvert,
+     .brief = "The oldest system that must run the package: ios15 to ios26, macos12 to macos26.",
+     .help = "Only with --to mlpackage. By default the oldest one that has the model's operations.",
+     .store = Keep<&Options::minimum_os>},
+    {.name = "segments",
+     .value = nullptr,
+     .commands = kConvert,
+     .brief = "Write a package for each engine segment instead of one of the whole model.",
+     .help = "Only with --to mlpackage. The folder also has manifest.json and the CPU segments, as "
+             "with "
+             "--to mil.",
+     .store = Set<&Options::segments, true>},
+    {.name = "image-input",
+     .value = "NAME[:scale=S,bias=B]",
+     .commands = kConvert,
+     .brief = "Make an input an image: the model reads S * pixel + B.",
+     .help =
+         "Only with --to mlpackage, for an input of shape 1x3xHxW (RGB) or 1x1xHxW (gray). Pixels "
+         "are from 0 to 255. B is a number, or R/G/B. Can be given several times.",
+     .store = Append<&Options::image_inputs>},
+    {.name = "state",
+     .value = "PAST=PRESENT",
+     .commands = kConvert,
+     .brief = "Keep a value between predictions: the output PRESENT becomes the input PAST.",
+     .help =
+         "Only with --to mlpackage; the state is an MLState, from iOS 18 on. Can be given several "
+         "times.",
+     .store = Append<&Options::states>},
     {.name = "output",
      .value = "DIR",
      .commands = kZoo,
@@ -161,7 +199,7 @@ const Flag kOwnFlags[] = {
     {.name = "convert",
      .value = "FORMAT",
      .commands = kZoo,
-     .brief = "Also convert each model for the first target: netplist or mil.",
+     .brief = "Also convert each model for the first target: netplist, mil or mlpackage.",
      .help = "The result is in models/ID/FORMAT.",
      .choices = FormatNames,
      .store = [](Options& o,

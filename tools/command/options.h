@@ -39,7 +39,11 @@ struct Options {
   uint64_t seed = 0;
   std::string output_dir;
   std::string to = "netplist", output;  // convert: the format; the folder or file to write
-  std::string compress;                 // compile: the form of its weights
+  // convert: of a Core ML package
+  std::string minimum_os;
+  std::vector<std::string> image_inputs, states;
+  bool segments = false;
+  std::string compress;  // compile: the form of its weights
   bool verified_only = false, binary = false;
   bool compare = false, compile_only = false;
   std::map<std::string, double> tolerance;  // "cosine", "max_abs", "max_rel"

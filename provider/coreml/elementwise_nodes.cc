@@ -1,0 +1,242 @@
+// Operators that compute each element of the result from one element of each operand.
+#include <limits>
+
+#include "provider/coreml/node_writer.h"
+
+namespace anemone {
+namespace {
+
+template <const char* kOp>
+void WriteUnary(NodeWriter& w) {
+  w.Out(w.Unary(kOp, w.In(0)));
+}
+
+// The operands of an arithmetic operator; those of booleans and comparisons keep their type.
+template <const char* kOp>
+void WriteBinary(NodeWriter& w) {
+  w.Out(w.Binary(kOp, w.In(0), w.In(1)));
+}
+
+template <const char* kOp>
+void WriteComparison(NodeWriter& w) {
+  std::string dtype = w.TypeOf(0);
+  if (dtype == "bool") dtype = "int32";
+  const MilVar x = w.In(0, dtype), y = w.In(1, dtype);
+  w.Out(w.Emit(kOp, {{"x", {x.name}}, {"y", {y.name}}}, "bool", Broadcast(x.shape, y.shape)));
+}
+
+// Sum, Max, ...: any number of operands.
+template <const char* kOp>
+void WriteVariadic(NodeWriter& w) {
+  MilVar result = w.In(0);
+  for (size_t i = 1; i < w.inputs(); ++i) result = w.Binary(kOp, result, w.In(i));
+  w.Out(result);
+}
+
+constexpr char kAbs[] = "abs", kAcos[] = "acos", kAsin[] = "asin", kAtan[] = "atan",
+               kAtanh[] = "atanh", kCeil[] = "ceil", kCos[] = "cos", kCosh[] = "cosh",
+               kErf[] = "erf", kExp[] = "exp", kFloor[] = "floor", kRelu[] = "relu",
+               kRound[] = "round", kSigmoid[] = "sigmoid", kSign[] = "sign", kSin[] = "sin",
+               kSinh[] = "sinh", kSqrt[] = "sqrt", kSoftplus[] = "softplus",
+               kSoftsign[] = "softsign", kTan[] = "tan", kTanh[] = "tanh", kNot[] = "logical_not";
+constexpr char kAdd[] = "add", kSub[] = "sub", kMul[] = "mul", kMin[] = "minimum",
+               kMax[] = "maximum", kAnd[] = "logical_and", kOr[] = "logical_or",
+               kXor[] = "logical_xor";
+constexpr char kEqual[] = "equal", kLess[] = "less", kGreater[] = "greater",
+               kLessEqual[] = "less_equal", kGreaterEqual[] = "greater_equal";
+
+void WriteIdentity(NodeWriter& w) { w.Out(w.In(0)); }
+
+void WriteNeg(NodeWriter& w) { w.Out(w.Binary("mul", w.In(0), -1)); }
+
+void WriteLog(NodeWriter& w) {
+  const MilVar x = w.In(0);
+  w.Out(w.Emit("log", {{"x", {x.name}}, {"epsilon", {w.to().Number(0, x.dtype)}}}));
+}
+
+void WriteReciprocal(NodeWriter& w) {
+  const MilVar x = w.In(0);
+  w.Out(w.Emit("real_div", {{"x", {w.Scalar(1, x.dtype).name}}, {"y", {x.name}}}));
+}
+
+// Integers are divided as ONNX does, toward 0; MIL's floor_div rounds down.
+void WriteDiv(NodeWriter& w) {
+  const MilVar x = w.In(0), y = w.In(1);
+  if (x.dtype != "int32") return w.Out(w.Binary("real_div", x, y));
+  const MilVar size = w.Binary("floor_div", w.Unary("abs", x), w.Unary("abs", y));
+  w.Out(w.Binary("mul", size, w.Binary("mul", w.Unary("sign", x), w.Unary("sign", y))));
+}
+
+void WriteMod(NodeWriter& w) {
+  if (w.Int("fmod", 0) != 0) return w.Fail("the remainder with the sign of the dividend (fmod)");
+  w.Out(w.Binary("mod", w.In(0), w.In(1)));
+}
+
+void WritePow(NodeWriter& w) {
+  const MilVar x = w.In(0, w.floats()), y = w.In(1, w.floats());
+  MilVar result = w.Binary("pow", x, y);
+  if (w.OutType() == "int32") result = w.to().Cast(w.Unary("round", result), "int32");
+  w.Out(result);
+}
+
+void WriteClip(NodeWriter& w) {
+  MilVar x = w.In(0);
+  if (w.Has(1)) x = w.Binary("maximum", x, w.In(1));
+  if (w.Has(2)) x = w.Binary("minimum", x, w.In(2));
+  w.Out(x);
+}
+
+// The shape of `select` is that of its values: the condition does not widen it.
+void WriteWhere(NodeWriter& w) {
+  const std::string type = w.TypeOf(1), dtype = type == "bool" ? "int32" : type;
+  MilVar yes = w.In(1, dtype);
+  const MilVar no = w.In(2, dtype);
+  const MilShape shape = w.OutShape();
+  if (Broadcast(yes.shape, no.shape) != shape) yes = w.Spread(yes, shape);
+  const MilVar result = w.Select(w.In(0), yes, no);
+  if (w.ok()) w.Out(w.to().Cast(result, type));
+}
+
+void WriteCast(NodeWriter& w) {
+  const std::string to = w.OutType();
+  MilVar x = w.In(0);
+  if (to == "bool") {  // whatever is not 0 is true; a cast alone may truncate first
+    x = w.Emit("not_equal", {{"x", {x.name}}, {"y", {w.Scalar(0, x.dtype).name}}}, "bool", x.shape);
+  }
+  const DataType type = w.to().graph().values[w.node().outputs[0]].type;
+  const bool narrows = type == DataType::kInt8 || type == DataType::kUInt8 ||
+                       type == DataType::kInt16 || type == DataType::kUInt16;
+  if (narrows && w.TypeOf(0) != "bool") return w.Fail("a cast to less than 32 bits, which wraps");
+  w.Out(w.to().Cast(x, to));
+}
+
+void WriteLeakyRelu(NodeWriter& w) {
+  const MilVar x = w.In(0);
+  w.Out(w.Emit("leaky_relu",
+               {{"x", {x.name}}, {"alpha", {w.to().Number(w.Number("alpha", 0.01F), x.dtype)}}}));
+}
+
+void WriteElu(NodeWriter& w) {
+  const MilVar x = w.In(0);
+  w.Out(
+      w.Emit("elu", {{"x", {x.name}}, {"alpha", {w.to().Number(w.Number("alpha", 1), x.dtype)}}}));
+}
+
+void WriteHardSigmoid(NodeWriter& w) {
+  const MilVar x = w.In(0);
+  w.Out(w.Emit("sigmoid_hard", {{"x", {x.name}},
+                                {"alpha", {w.to().Number(w.Number("alpha", 0.2F), x.dtype)}},
+                                {"beta", {w.to().Number(w.Number("beta", 0.5F), x.dtype)}}}));
+}
+
+void WriteHardSwish(NodeWriter& w) {
+  const MilVar x = w.In(0);
+  const MilVar six = w.Unary("relu6", w.Binary("add", x, 3));
+  w.Out(w.Binary("mul", w.Binary("mul", x, six), 1.0 / 6));
+}
+
+void WriteGelu(NodeWriter& w) {
+  const bool is_tanh = w.Text("approximate", "none") == "tanh";
+  w.Out(w.Emit("gelu", {{"x", {w.In(0).name}},
+                        {"mode", {w.to().Text(is_tanh ? "TANH_APPROXIMATION" : "EXACT")}}}));
+}
+
+void WritePRelu(NodeWriter& w) {
+  const MilVar x = w.In(0), slope = w.In(1);
+  const MilVar below = w.Binary("mul", w.Binary("minimum", x, 0), slope);
+  w.Out(w.Binary("add", w.Unary("relu", x), below));
+}
+
+void WriteMean(NodeWriter& w) {
+  MilVar result = w.In(0);
+  for (size_t i = 1; i < w.inputs(); ++i) result = w.Binary("add", result, w.In(i));
+  w.Out(w.Binary("mul", result, 1.0 / static_cast<double>(w.inputs())));
+}
+
+void WriteIsNaN(NodeWriter& w) {
+  const MilVar x = w.In(0);
+  w.Out(w.Emit("not_equal", {{"x", {x.name}}, {"y", {x.name}}}, "bool", x.shape));
+}
+
+void WriteAsinh(NodeWriter& w) {  // sign(x) log(|x| + sqrt(x^2 + 1))
+  const MilVar x = w.In(0), size = w.Unary("abs", x);
+  const MilVar root = w.Unary("sqrt", w.Binary("add", w.Binary("mul", x, x), 1));
+  const MilVar sum = w.Binary("add", size, root);
+  const MilVar log = w.Emit("log", {{"x", {sum.name}}, {"epsilon", {w.to().Number(0, x.dtype)}}},
+                            x.dtype, x.shape);
+  w.Out(w.Binary("mul", w.Unary("sign", x), log));
+}
+
+void WriteAcosh(NodeWriter& w) {
+  const MilVar x = w.In(0);
+  const MilVar root = w.Unary("sqrt", w.Binary("add", w.Binary("mul", x, x), -1));
+  const MilVar sum = w.Binary("add", x, root);
+  w.Out(w.Emit("log", {{"x", {sum.name}}, {"epsilon", {w.to().Number(0, x.dtype)}}}));
+}
+
+constexpr MilNode kNodes[] = {
+    {"Abs", WriteUnary<kAbs>},
+    {"Acos", WriteUnary<kAcos>},
+    {"Acosh", WriteAcosh},
+    {"Add", WriteBinary<kAdd>},
+    {"And", WriteBinary<kAnd>},
+    {"Asin", WriteUnary<kAsin>},
+    {"Asinh", WriteAsinh},
+    {"Atan", WriteUnary<kAtan>},
+    {"Atanh", WriteUnary<kAtanh>},
+    {"Cast", WriteCast},
+    {"Ceil", WriteUnary<kCeil>},
+    {"Clip", WriteClip},
+    {"Cos", WriteUnary<kCos>},
+    {"Cosh", WriteUnary<kCosh>},
+    {"Div", WriteDiv},
+    {"Dropout", WriteIdentity},
+    {"Elu", WriteElu},
+    {"Equal", WriteComparison<kEqual>},
+    {"Erf", WriteUnary<kErf>},
+    {"Exp", WriteUnary<kExp>},
+    {"Floor", WriteUnary<kFloor>},
+    {"Gelu", WriteGelu},
+    {"Greater", WriteComparison<kGreater>},
+    {"GreaterOrEqual", WriteComparison<kGreaterEqual>},
+    {"HardSigmoid", WriteHardSigmoid},
+    {"HardSwish", WriteHardSwish},
+    {"Identity", WriteIdentity},
+    {"IsNaN", WriteIsNaN},
+    {"LeakyRelu", WriteLeakyRelu},
+    {"Less", WriteComparison<kLess>},
+    {"LessOrEqual", WriteComparison<kLessEqual>},
+    {"Log", WriteLog},
+    {"Max", WriteVariadic<kMax>},
+    {"Mean", WriteMean},
+    {"Min", WriteVariadic<kMin>},
+    {"Mod", WriteMod},
+    {"Mul", WriteBinary<kMul>},
+    {"Neg", WriteNeg},
+    {"Not", WriteUnary<kNot>},
+    {"Or", WriteBinary<kOr>},
+    {"PRelu", WritePRelu},
+    {"Pow", WritePow},
+    {"Reciprocal", WriteReciprocal},
+    {"Relu", WriteUnary<kRelu>},
+    {"Round", WriteUnary<kRound>},
+    {"Sigmoid", WriteUnary<kSigmoid>},
+    {"Sign", WriteUnary<kSign>},
+    {"Sin", WriteUnary<kSin>},
+    {"Sinh", WriteUnary<kSinh>},
+    {"Softplus", WriteUnary<kSoftplus>},
+    {"Softsign", WriteUnary<kSoftsign>},
+    {"Sqrt", WriteUnary<kSqrt>},
+    {"Sub", WriteBinary<kSub>},
+    {"Sum", WriteVariadic<kAdd>},
+    {"Tan", WriteUnary<kTan>},
+    {"Tanh", WriteUnary<kTanh>},
+    {"Where", WriteWhere},
+    {"Xor", WriteBinary<kXor>},
+};
+
+}  // namespace
+
+absl::Span<const MilNode> ElementwiseMilNodes() { return kNodes; }
+
+}  // namespace anemone

@@ -1,0 +1,194 @@
+// Operators that pick elements by index, or find indices: Gather, Scatter, TopK, ArgMax, OneHot.
+// ONNX's negative indices are allowed in MIL's `gather`; the other operations get them counted
+// from the start.
+#include <algorithm>
+
+#include "provider/coreml/node_writer.h"
+
+namespace anemone {
+namespace {
+
+// From iOS 15 on the operations take fp16, fp32 and int32; a bool is gathered as int32.
+MilVar Data(NodeWriter& w, size_t i) {
+  const std::string dtype = w.TypeOf(i);
+  return w.In(i, dtype == "bool" ? "int32" : dtype);
+}
+
+// Indices from 0, along an axis of `extent` elements. Constant ones are known not to be negative
+// or not; others are wrapped by one select.
+MilVar Wrapped(NodeWriter& w, const MilVar& indices, const MilVar& extents) {
+  const MilVar zero{w.to().Int(0), "int32", {}};
+  const MilVar is_before =
+      w.Emit("less", {{"x", {indices.name}}, {"y", {zero.name}}}, "bool", indices.shape);
+  return w.Select(is_before, w.Binary("add", indices, extents), indices);
+}
+
+void WriteGather(NodeWriter& w) {
+  const MilVar x = Data(w, 0), indices = w.In(1, "int32");
+  const int64_t axis = w.Axis("axis", 0);
+  if (!w.ok()) return;
+  MilShape shape = x.shape;
+  shape.erase(shape.begin() + axis);
+  shape.insert(shape.begin() + axis, indices.shape.begin(), indices.shape.end());
+  if (shape.size() > 5) return w.Fail("a result of rank 6 or more");
+  const MilVar from0 = Wrapped(w, indices, w.Scalar(static_cast<double>(x.shape[axis]), "int32"));
+  w.Out(w.Emit("gather", {{"x", {x.name}}, {"indices", {from0.name}}, {"axis", {w.to().Int(axis)}}},
+               x.dtype, shape));
+}
+
+void WriteGatherElements(NodeWriter& w) {
+  const MilVar x = Data(w, 0), indices = w.In(1, "int32");
+  const int64_t axis = w.Axis("axis", 0);
+  if (!w.ok()) return;
+  for (size_t i = 0; i < x.shape.size(); ++i) {
+    if (static_cast<int64_t>(i) != axis && x.shape[i] != indices.shape[i]) {
+      return w.Fail("indices that are shorter than the data on another axis");
+    }
+  }
+  const MilVar from0 = Wrapped(w, indices, w.Scalar(static_cast<double>(x.shape[axis]), "int32"));
+  w.Out(w.Emit("gather_along_axis",
+               {{"x", {x.name}}, {"indices", {from0.name}}, {"axis", {w.to().Int(axis)}}}, x.dtype,
+               indices.shape));
+}
+
+// The extents that the last axis of the indices counts.
+MilVar Extents(NodeWriter& w, const MilShape& shape, size_t first, size_t count) {
+  const std::vector<int64_t> extents(shape.begin() + first, shape.begin() + first + count);
+  return {w.to().Ints(extents), "int32", {static_cast<int64_t>(count)}};
+}
+
+void WriteGatherNd(NodeWriter& w) {
+  const MilVar x = Data(w, 0), indices = w.In(1, "int32");
+  const int64_t batch = w.Int("batch_dims", 0);
+  if (!w.ok()) return;
+  const MilVar from0 = Wrapped(w, indices, Extents(w, x.shape, batch, indices.shape.back()));
+  std::vector<MilArgument> arguments = {{"x", {x.name}}, {"indices", {from0.name}}};
+  if (batch != 0) arguments.push_back({"batch_dims", {w.to().Int(batch)}});
+  w.Out(w.Emit("gather_nd", std::move(arguments), x.dtype, w.OutShape()));
+}
+
+// The names that MIL has for the reductions of a scatter.
+std::string ModeOf(NodeWriter& w) {
+  const std::string reduction = w.Text("reduction", "none");
+  return reduction == "none" ? "update" : reduction;
+}
+
+void WriteScatterNd(NodeWriter& w) {
+  const MilVar x = Data(w, 0), indices = w.In(1, "int32"), updates = w.In(2, x.dtype);
+  if (!w.ok()) return;
+  const MilVar from0 = Wrapped(w, indices, Extents(w, x.shape, 0, indices.shape.back()));
+  w.Out(w.Emit("scatter_nd",
+               {{"data", {x.name}},
+                {"indices", {from0.name}},
+                {"updates", {updates.name}},
+                {"mode", {w.to().Text(ModeOf(w))}}},
+               x.dtype, x.shape));
+}
+
+void WriteScatterElements(NodeWriter& w) {
+  const MilVar x = Data(w, 0), indices = w.In(1, "int32"), updates = w.In(2, x.dtype);
+  const int64_t axis = w.Axis("axis", 0);
+  if (!w.ok()) return;
+  for (size_t i = 0; i < x.shape.size(); ++i) {
+    if (static_cast<int64_t>(i) != axis && x.shape[i] != indices.shape[i]) {
+      return w.Fail("indices that are shorter than the data on another axis");
+    }
+  }
+  const MilVar from0 = Wrapped(w, indices, w.Scalar(static_cast<double>(x.shape[axis]), "int32"));
+  w.Out(w.Emit("scatter_along_axis",
+               {{"data", {x.name}},
+                {"indices", {from0.name}},
+                {"updates", {updates.name}},
+                {"axis", {w.to().Int(axis)}},
+                {"mode", {w.to().Text(ModeOf(w))}}},
+               x.dtype, x.shape));
+}
+
+void WriteTopK(NodeWriter& w) {
+  const MilVar x = w.In(0);
+  const std::vector<int64_t> k = w.IntsAt(1);
+  const int64_t axis = w.Axis("axis", -1);
+  const bool is_largest = w.Int("largest", 1) != 0;
+  if (!w.ok()) return;
+  MilShape shape = x.shape;
+  shape[axis] = k[0];
+  const std::vector<MilVar> made = w.to().EmitAll("topk",
+                                                  {{"x", {x.name}},
+                                                   {"k", {w.to().Int(k[0])}},
+                                                   {"axis", {w.to().Int(axis)}},
+                                                   {"ascending", {w.to().Bool(!is_largest)}}},
+                                                  {{x.dtype, shape}, {"int32", shape}});
+  w.Out(made[0], 0);
+  w.Out(made[1], 1);
+}
+
+template <bool kMax>
+void WriteArg(NodeWriter& w) {
+  if (w.Int("select_last_index", 0) != 0) return w.Fail("the last of equal elements");
+  const MilVar x = w.In(0);
+  const int64_t axis = w.Axis("axis", 0);
+  w.Out(w.Emit(kMax ? "reduce_argmax" : "reduce_argmin",
+               {{"x", {x.name}},
+                {"axis", {w.to().Int(axis)}},
+                {"keep_dims", {w.to().Bool(w.Int("keepdims", 1) != 0)}}},
+               "int32", w.OutShape()));
+}
+
+void WriteOneHot(NodeWriter& w) {
+  const MilVar indices = w.In(0, "int32"), values = w.In(2);
+  const auto depth = static_cast<int64_t>(w.NumberAt(1, 0));
+  const int64_t rank = static_cast<int64_t>(w.OutShape().size());
+  int64_t axis = w.Int("axis", -1);
+  if (axis < 0) axis += rank;
+  if (!w.ok()) return;
+  // The classes along the axis, compared with the indices, which have an extent of 1 there.
+  MilShape shape = w.RankOf(0) == 0 ? MilShape{} : indices.shape;
+  shape.insert(shape.begin() + axis, 1);
+  std::vector<int64_t> classes(depth);
+  for (int64_t i = 0; i < depth; ++i) classes[i] = i;
+  MilShape along(rank, 1);
+  along[axis] = depth;
+  const MilVar each = w.to().Constant(Tensor::Int64s({depth}, classes), "int32", along);
+  const MilVar from0 =
+      w.to().Reshape(Wrapped(w, indices, w.Scalar(static_cast<double>(depth), "int32")), shape);
+  const MilVar is_class =
+      w.Emit("equal", {{"x", {from0.name}}, {"y", {each.name}}}, "bool", w.OutShape());
+  auto value = [&](int64_t i) {
+    return w.Emit("slice_by_size",
+                  {{"x", {values.name}},
+                   {"begin", {w.to().Ints({&i, 1})}},
+                   {"size", {w.to().Ints(std::vector<int64_t>{1})}}},
+                  values.dtype, {1});
+  };
+  const MilVar off = value(0), on = w.Spread(value(1), w.OutShape());
+  w.Out(w.Select(is_class, on, off));
+}
+
+void WriteCumSum(NodeWriter& w) {
+  const MilVar x = w.In(0);
+  const auto given = static_cast<int64_t>(w.NumberAt(1, 0));
+  const int64_t axis = given < 0 ? given + w.RankOf(0) : given;
+  w.Out(w.Emit("cumsum", {{"x", {x.name}},
+                          {"axis", {w.to().Int(axis)}},
+                          {"exclusive", {w.to().Bool(w.Int("exclusive", 0) != 0)}},
+                          {"reverse", {w.to().Bool(w.Int("reverse", 0) != 0)}}}));
+}
+
+constexpr MilNode kNodes[] = {
+    {"ArgMax", WriteArg<true>},
+    {"ArgMin", WriteArg<false>},
+    {"CumSum", WriteCumSum},
+    {"Gather", WriteGather},
+    {"GatherElements", WriteGatherElements},
+    {"GatherND", WriteGatherNd},
+    {"OneHot", WriteOneHot},
+    {"ScatterElements", WriteScatterElements},
+    {"ScatterND", WriteScatterNd},
+    {"TopK", WriteTopK},
+};
+
+}  // namespace
+
+absl::Span<const MilNode> IndexMilNodes() { return kNodes; }
+
+}  // namespace anemone

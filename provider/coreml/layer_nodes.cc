@@ -1,0 +1,262 @@
+// Operators that combine elements: reductions, products, convolutions, pools, normalizations.
+#include <algorithm>
+#include <numeric>
+
+#include "provider/coreml/node_writer.h"
+
+namespace anemone {
+namespace {
+
+std::vector<int64_t> ReducedAxes(NodeWriter& w) {
+  std::vector<int64_t> axes = w.Has(1) ? w.IntsAt(1) : w.Ints("axes", {});
+  const int64_t rank = w.RankOf(0);
+  if (axes.empty() && w.Int("noop_with_empty_axes", 0) == 0) {
+    axes.resize(std::max<int64_t>(rank, 1));
+    std::iota(axes.begin(), axes.end(), int64_t{0});
+  }
+  for (int64_t& axis : axes) axis += axis < 0 ? rank : 0;
+  return axes;
+}
+
+MilVar Reduced(NodeWriter& w, const std::string& op, const MilVar& x,
+               const std::vector<int64_t>& axes) {
+  MilShape shape = x.shape;
+  for (int64_t axis : axes) shape[axis] = 1;
+  return w.Emit(
+      op, {{"x", {x.name}}, {"axes", {w.to().Ints(axes)}}, {"keep_dims", {w.to().Bool(true)}}},
+      x.dtype, shape);
+}
+
+template <const char* kOp>
+void WriteReduce(NodeWriter& w) {
+  const std::string dtype = w.TypeOf(0);
+  const MilVar x = w.In(0, dtype == "bool" ? "int32" : dtype);
+  const std::vector<int64_t> axes = ReducedAxes(w);
+  if (!w.ok()) return;
+  w.Out(axes.empty() ? x : Reduced(w, kOp, x, axes));
+}
+
+constexpr char kSum[] = "reduce_sum", kMean[] = "reduce_mean", kMaxOf[] = "reduce_max",
+               kMinOf[] = "reduce_min", kProd[] = "reduce_prod", kL1[] = "reduce_l1_norm",
+               kL2[] = "reduce_l2_norm", kSquares[] = "reduce_sum_square",
+               kLogSumExp[] = "reduce_log_sum_exp";
+
+void WriteMatMul(NodeWriter& w) {
+  MilVar x = w.In(0, w.floats()), y = w.In(1, w.floats());
+  if (w.TypeOf(0) == "int32") return w.Fail("a product of integers");
+  // A vector is a matrix of one row or column, and the axis leaves the result by its shape.
+  if (w.RankOf(0) == 1) x = w.to().Reshape(x, {1, x.shape[0]});
+  if (w.RankOf(1) == 1) y = w.to().Reshape(y, {y.shape[0], 1});
+  MilShape shape = Broadcast(MilShape(x.shape.begin(), x.shape.end() - 2),
+                             MilShape(y.shape.begin(), y.shape.end() - 2));
+  shape.push_back(x.shape[x.shape.size() - 2]);
+  shape.push_back(y.shape.back());
+  w.Out(w.Emit("matmul", {{"x", {x.name}}, {"y", {y.name}}}, x.dtype, shape));
+}
+
+void WriteGemm(NodeWriter& w) {
+  const MilVar x = w.In(0), y = w.In(1);
+  MilVar product = w.Emit("matmul", {{"x", {x.name}},
+                                     {"y", {y.name}},
+                                     {"transpose_x", {w.to().Bool(w.Int("transA", 0) != 0)}},
+                                     {"transpose_y", {w.to().Bool(w.Int("transB", 0) != 0)}}});
+  const double alpha = w.Number("alpha", 1), beta = w.Number("beta", 1);
+  if (alpha != 1) product = w.Binary("mul", product, alpha);
+  if (w.Has(2)) {
+    const MilVar bias = beta == 1 ? w.In(2) : w.Binary("mul", w.In(2), beta);
+    product = w.Binary("add", product, bias);
+  }
+  w.Out(product);
+}
+
+void WriteSoftmax(NodeWriter& w) {
+  w.Out(w.Emit("softmax", {{"x", {w.In(0).name}}, {"axis", {w.to().Int(w.Axis("axis", -1))}}}));
+}
+
+void WriteLogSoftmax(NodeWriter& w) {
+  const MilVar x = w.In(0);
+  const std::vector<int64_t> axes = {w.Axis("axis", -1)};
+  if (!w.ok()) return;
+  w.Out(w.Binary("sub", x, Reduced(w, "reduce_log_sum_exp", x, axes)));
+}
+
+// [a, b] of each axis in ONNX's order [a0, a1, b0, b1] as MIL's [a0, b0, a1, b1].
+std::vector<int64_t> PadsOf(NodeWriter& w, size_t axes) {
+  const std::vector<int64_t> given = w.Ints("pads", std::vector<int64_t>(2 * axes, 0));
+  std::vector<int64_t> pads;
+  for (size_t i = 0; i < axes; ++i) {
+    pads.push_back(given[i]);
+    pads.push_back(given[i + axes]);
+  }
+  return pads;
+}
+
+// The window's attributes that convolutions and pools have in common.
+bool AddWindow(NodeWriter& w, size_t axes, std::vector<MilArgument>& arguments) {
+  const std::string automatic = w.Text("auto_pad", "NOTSET");
+  if (automatic != "NOTSET" && automatic != "VALID") {
+    w.Fail(absl::StrCat("auto_pad ", automatic));
+    return false;
+  }
+  const std::vector<int64_t> ones(axes, 1);
+  arguments.push_back({"strides", {w.to().Ints(w.Ints("strides", ones))}});
+  arguments.push_back({"pad_type", {w.to().Text("custom")}});
+  arguments.push_back({"pad", {w.to().Ints(PadsOf(w, axes))}});
+  return w.ok();
+}
+
+template <bool kTransposed>
+void WriteConv(NodeWriter& w) {
+  const MilVar x = w.In(0), weight = w.In(1);
+  const size_t axes = x.shape.size() - 2;
+  if (axes < 1 || axes > 3) return w.Fail("a convolution over other than 1 to 3 axes");
+  std::vector<MilArgument> arguments = {{"x", {x.name}}, {"weight", {weight.name}}};
+  if (w.Has(2)) arguments.push_back({"bias", {w.In(2).name}});
+  if (!AddWindow(w, axes, arguments)) return;
+  const std::vector<int64_t> ones(axes, 1);
+  arguments.push_back({"dilations", {w.to().Ints(w.Ints("dilations", ones))}});
+  arguments.push_back({"groups", {w.to().Int(w.Int("group", 1))}});
+  if (kTransposed) arguments.push_back({"output_shape", {w.to().Ints(w.OutShape())}});
+  w.Out(w.Emit(kTransposed ? "conv_transpose" : "conv", std::move(arguments)));
+}
+
+template <bool kMax>
+void WritePool(NodeWriter& w) {
+  const MilVar x = w.In(0);
+  const size_t axes = x.shape.size() - 2;
+  if (axes < 1 || axes > 3) return w.Fail("a pool over other than 1 to 3 axes");
+  const std::vector<int64_t> ones(axes, 1);
+  if (w.Ints("dilations", ones) != ones) return w.Fail("a pool with dilations");
+  if (OutputOr(w.node(), 1) != kNone) return w.Fail("the indices of a maximum pool");
+  std::vector<MilArgument> arguments = {
+      {"x", {x.name}}, {"kernel_sizes", {w.to().Ints(w.Ints("kernel_shape", ones))}}};
+  if (!AddWindow(w, axes, arguments)) return;
+  arguments.push_back({"ceil_mode", {w.to().Bool(w.Int("ceil_mode", 0) != 0)}});
+  if (!kMax) {
+    arguments.push_back(
+        {"exclude_padding_from_average", {w.to().Bool(w.Int("count_include_pad", 0) == 0)}});
+  }
+  w.Out(w.Emit(kMax ? "max_pool" : "avg_pool", std::move(arguments)));
+}
+
+template <const char* kOp>
+void WriteGlobalPool(NodeWriter& w) {
+  const MilVar x = w.In(0);
+  std::vector<int64_t> axes(x.shape.size() < 2 ? 0 : x.shape.size() - 2);
+  std::iota(axes.begin(), axes.end(), int64_t{2});
+  if (w.ok()) w.Out(Reduced(w, kOp, x, axes));
+}
+
+// (x - mean) / sqrt(variance + epsilon), over `axes`.
+MilVar Normalized(NodeWriter& w, const MilVar& x, const std::vector<int64_t>& axes) {
+  const MilVar centered = w.Binary("sub", x, Reduced(w, "reduce_mean", x, axes));
+  const MilVar variance = Reduced(w, "reduce_mean", w.Binary("mul", centered, centered), axes);
+  const MilVar deviation = w.Unary("sqrt", w.Binary("add", variance, w.Number("epsilon", 1e-5F)));
+  return w.Binary("real_div", centered, deviation);
+}
+
+void WriteLayerNormalization(NodeWriter& w) {
+  if (OutputOr(w.node(), 1) != kNone || OutputOr(w.node(), 2) != kNone) {
+    return w.Fail("the mean and the deviation as results");
+  }
+  const MilVar x = w.In(0);
+  std::vector<int64_t> axes(x.shape.size() - w.Axis("axis", -1));
+  std::iota(axes.begin(), axes.end(), w.Axis("axis", -1));
+  if (!w.ok()) return;
+  MilVar result = w.Binary("mul", Normalized(w, x, axes), w.In(1));
+  if (w.Has(2)) result = w.Binary("add", result, w.In(2));
+  w.Out(result);
+}
+
+// A vector of the channels, against the axis 1.
+MilVar Channels(NodeWriter& w, size_t i, size_t rank) {
+  MilVar x = w.In(i);
+  MilShape shape(rank, 1);
+  if (rank > 1) shape[1] = x.shape[0];
+  return w.ok() ? w.to().Reshape(x, shape) : x;
+}
+
+void WriteInstanceNormalization(NodeWriter& w) {
+  const MilVar x = w.In(0);
+  const size_t rank = x.shape.size();
+  std::vector<int64_t> axes(rank < 2 ? 0 : rank - 2);
+  std::iota(axes.begin(), axes.end(), int64_t{2});
+  if (!w.ok()) return;
+  const MilVar scaled = w.Binary("mul", Normalized(w, x, axes), Channels(w, 1, rank));
+  w.Out(w.Binary("add", scaled, Channels(w, 2, rank)));
+}
+
+void WriteGroupNormalization(NodeWriter& w) {
+  const MilVar x = w.In(0);
+  const int64_t groups = w.Int("num_groups", 1);
+  if (!w.ok()) return;
+  const int64_t rest =
+      std::accumulate(x.shape.begin() + 1, x.shape.end(), int64_t{1}, std::multiplies<int64_t>());
+  const MilVar apart = w.to().Reshape(x, {x.shape[0], groups, rest / groups});
+  const MilVar normal = w.to().Reshape(Normalized(w, apart, {2}), x.shape);
+  const MilVar scaled = w.Binary("mul", normal, Channels(w, 1, x.shape.size()));
+  w.Out(w.Binary("add", scaled, Channels(w, 2, x.shape.size())));
+}
+
+void WriteBatchNormalization(NodeWriter& w) {
+  if (w.Int("training_mode", 0) != 0) return w.Fail("training_mode");
+  const MilVar x = w.In(0);
+  const size_t rank = x.shape.size();
+  const MilVar deviation =
+      w.Unary("sqrt", w.Binary("add", Channels(w, 4, rank), w.Number("epsilon", 1e-5F)));
+  const MilVar scale = w.Binary("real_div", Channels(w, 1, rank), deviation);
+  const MilVar scaled = w.Binary("mul", w.Binary("sub", x, Channels(w, 3, rank)), scale);
+  w.Out(w.Binary("add", scaled, Channels(w, 2, rank)));
+}
+
+void WriteRmsNormalization(NodeWriter& w) {
+  const MilVar x = w.In(0);
+  std::vector<int64_t> axes(x.shape.size() - w.Axis("axis", -1));
+  std::iota(axes.begin(), axes.end(), w.Axis("axis", -1));
+  if (!w.ok()) return;
+  const MilVar mean = Reduced(w, "reduce_mean", w.Binary("mul", x, x), axes);
+  const MilVar root = w.Unary("sqrt", w.Binary("add", mean, w.Number("epsilon", 1e-5F)));
+  w.Out(w.Binary("mul", w.Binary("real_div", x, root), w.In(1)));
+}
+
+void WriteEinsum(NodeWriter& w) {
+  if (w.inputs() != 2) return w.Fail("an Einsum of other than two operands");
+  const MilVar x = w.In(0), y = w.In(1);
+  w.Out(
+      w.Emit("einsum", {MilArgument{.name = "values", .values = {x.name, y.name}, .is_list = true},
+                        {"equation", {w.to().Text(w.Text("equation", ""))}}}));
+}
+
+constexpr MilNode kNodes[] = {
+    {"AveragePool", WritePool<false>},
+    {"BatchNormalization", WriteBatchNormalization},
+    {"Conv", WriteConv<false>},
+    {"ConvTranspose", WriteConv<true>},
+    {"Einsum", WriteEinsum},
+    {"Gemm", WriteGemm},
+    {"GlobalAveragePool", WriteGlobalPool<kMean>},
+    {"GlobalMaxPool", WriteGlobalPool<kMaxOf>},
+    {"GroupNormalization", WriteGroupNormalization},
+    {"InstanceNormalization", WriteInstanceNormalization},
+    {"LayerNormalization", WriteLayerNormalization},
+    {"LogSoftmax", WriteLogSoftmax},
+    {"MatMul", WriteMatMul},
+    {"MaxPool", WritePool<true>},
+    {"RMSNormalization", WriteRmsNormalization},
+    {"ReduceL1", WriteReduce<kL1>},
+    {"ReduceL2", WriteReduce<kL2>},
+    {"ReduceLogSumExp", WriteReduce<kLogSumExp>},
+    {"ReduceMax", WriteReduce<kMaxOf>},
+    {"ReduceMean", WriteReduce<kMean>},
+    {"ReduceMin", WriteReduce<kMinOf>},
+    {"ReduceProd", WriteReduce<kProd>},
+    {"ReduceSum", WriteReduce<kSum>},
+    {"ReduceSumSquare", WriteReduce<kSquares>},
+    {"Softmax", WriteSoftmax},
+};
+
+}  // namespace
+
+absl::Span<const MilNode> LayerMilNodes() { return kNodes; }
+
+}  // namespace anemone

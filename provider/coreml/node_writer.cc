@@ -1,0 +1,214 @@
+#include "provider/coreml/node_writer.h"
+
+#include <algorithm>
+#include <map>
+#include <variant>
+
+#include "absl/strings/str_cat.h"
+#include "engine/constant.h"
+
+namespace anemone {
+namespace {
+
+template <class T>
+const T* AttributeOf(const Node& node, absl::string_view name) {
+  const Attribute* attribute = node.FindAttribute(name);
+  return attribute == nullptr ? nullptr : std::get_if<T>(&attribute->value);
+}
+
+double NumberOf(const Tensor& tensor) {
+  switch (tensor.type()) {
+    case DataType::kDouble:
+      return tensor.at<double>(0);
+    case DataType::kInt64:
+      return static_cast<double>(tensor.at<int64_t>(0));
+    case DataType::kInt32:
+      return tensor.at<int32_t>(0);
+    case DataType::kBool:
+      return tensor.at<bool>(0) ? 1 : 0;
+    case DataType::kFloat:
+      return tensor.at<float>(0);
+    default:
+      return IsEngineConstant(tensor.type()) ? RoundedFloats(tensor)[0] : 0;
+  }
+}
+
+}  // namespace
+
+const Value* NodeWriter::ValueAt(size_t i) {
+  if (ok() && !Has(i)) Fail(absl::StrCat("input ", i + 1, " is missing"));
+  return ok() ? &to_.graph().values[node_.inputs[i]] : nullptr;
+}
+
+std::string NodeWriter::TypeOf(size_t i) {
+  const Value* value = ValueAt(i);
+  if (value == nullptr) return floats_;
+  const char* dtype = MilTypeOf(value->type);
+  if (dtype == nullptr)
+    Fail(absl::StrCat("the type of '", value->name, "' is not one of Core ML's"));
+  return dtype == nullptr || IsFloating(value->type) ? floats_ : dtype;
+}
+
+MilShape NodeWriter::ShapeOf(size_t i) {
+  const Value* value = ValueAt(i);
+  if (value == nullptr) return {1};
+  const std::optional<MilShape> shape = MilShapeOf(*value);
+  if (!shape) {
+    Fail(absl::StrCat("'", value->name, "' has a free dimension; bind it with --dim NAME=N"));
+  }
+  return shape.value_or(MilShape{1});
+}
+
+int NodeWriter::RankOf(size_t i) {
+  const Value* value = ValueAt(i);
+  if (value == nullptr || !value->shape) return 1;
+  return static_cast<int>(value->shape->size());
+}
+
+MilShape NodeWriter::OutShape(size_t i) {
+  const std::optional<MilShape> shape = MilShapeOf(to_.graph().values[node_.outputs[i]]);
+  if (!shape) {
+    Fail(absl::StrCat("'", to_.graph().values[node_.outputs[i]].name,
+                      "' has a size that is only known at run time, or a free dimension"));
+  }
+  return shape.value_or(MilShape{1});
+}
+
+std::string NodeWriter::OutType(size_t i) {
+  const DataType type = to_.graph().values[node_.outputs[i]].type;
+  const char* dtype = MilTypeOf(type);
+  return dtype == nullptr || IsFloating(type) ? floats_ : dtype;
+}
+
+MilVar NodeWriter::In(size_t i, const std::string& dtype) {
+  if (ValueAt(i) == nullptr) return {"", dtype, {1}};
+  absl::StatusOr<MilVar> variable = to_.Read(node_.inputs[i], dtype);
+  if (variable.ok()) return *variable;
+  status_ = variable.status();
+  return {"", dtype, {1}};
+}
+
+std::vector<int64_t> NodeWriter::IntsAt(size_t i) {
+  const Value* value = ValueAt(i);
+  if (value == nullptr) return {};
+  if (!value->constant || (value->constant->type() != DataType::kInt64 &&
+                           value->constant->type() != DataType::kInt32)) {
+    Fail(absl::StrCat("'", value->name, "' is only known at run time"));
+    return {};
+  }
+  std::vector<int64_t> numbers(value->constant->elements());
+  for (size_t at = 0; at < numbers.size(); ++at) {
+    const auto j = static_cast<int64_t>(at);
+    numbers[at] = value->constant->type() == DataType::kInt64 ? value->constant->at<int64_t>(j)
+                                                              : value->constant->at<int32_t>(j);
+  }
+  return numbers;
+}
+
+double NodeWriter::NumberAt(size_t i, double fallback) {
+  if (!Has(i)) return fallback;
+  const Value* value = ValueAt(i);
+  if (value == nullptr) return fallback;
+  if (!value->constant || value->constant->elements() != 1) {
+    Fail(absl::StrCat("'", value->name, "' is only known at run time"));
+    return fallback;
+  }
+  return NumberOf(*value->constant);
+}
+
+int64_t NodeWriter::Int(absl::string_view name, int64_t fallback) const {
+  const auto* value = AttributeOf<int64_t>(node_, name);
+  return value == nullptr ? fallback : *value;
+}
+double NodeWriter::Number(absl::string_view name, double fallback) const {
+  const auto* value = AttributeOf<float>(node_, name);
+  return value == nullptr ? fallback : *value;
+}
+std::string NodeWriter::Text(absl::string_view name, const char* fallback) const {
+  const auto* value = AttributeOf<std::string>(node_, name);
+  return value == nullptr ? fallback : *value;
+}
+std::vector<int64_t> NodeWriter::Ints(absl::string_view name, std::vector<int64_t> fallback) const {
+  const auto* value = AttributeOf<std::vector<int64_t>>(node_, name);
+  return value == nullptr ? std::move(fallback) : *value;
+}
+int64_t NodeWriter::Axis(absl::string_view name, int64_t fallback) {
+  const int64_t axis = Int(name, fallback);
+  return axis < 0 ? axis + RankOf(0) : axis;
+}
+
+MilVar NodeWriter::Emit(const std::string& op, std::vector<MilArgument> arguments) {
+  return Emit(op, std::move(arguments), OutType(), OutShape());
+}
+MilVar NodeWriter::Emit(const std::string& op, std::vector<MilArgument> arguments,
+                        const std::string& dtype, MilShape shape) {
+  if (!ok()) return {"", dtype, std::move(shape)};
+  return to_.Emit(op, std::move(arguments), dtype, std::move(shape));
+}
+
+MilVar NodeWriter::Binary(const std::string& op, const MilVar& x, const MilVar& y) {
+  return Emit(op, {{"x", {x.name}}, {"y", {y.name}}}, x.dtype, Broadcast(x.shape, y.shape));
+}
+MilVar NodeWriter::Binary(const std::string& op, const MilVar& x, double y) {
+  return Emit(op, {{"x", {x.name}}, {"y", {Scalar(y, x.dtype).name}}}, x.dtype, x.shape);
+}
+MilVar NodeWriter::Unary(const std::string& op, const MilVar& x) {
+  return Emit(op, {{"x", {x.name}}}, x.dtype, x.shape);
+}
+MilVar NodeWriter::Select(const MilVar& condition, const MilVar& yes, const MilVar& no) {
+  return Emit("select", {{"cond", {condition.name}}, {"a", {yes.name}}, {"b", {no.name}}},
+              yes.dtype, Broadcast(yes.shape, no.shape));
+}
+
+MilVar NodeWriter::Spread(MilVar x, const MilShape& shape) {
+  MilShape from = x.shape;
+  if (from.size() < shape.size()) from.insert(from.begin(), shape.size() - from.size(), 1);
+  if (!ok() || from == shape) return ok() ? to_.Reshape(x, shape) : x;
+  x = to_.Reshape(x, from);
+  std::vector<int64_t> repeats(shape.size(), 1);
+  for (size_t i = 0; i < shape.size(); ++i) {
+    if (from[i] != shape[i]) repeats[i] = shape[i];
+  }
+  return Emit("tile", {{"x", {x.name}}, {"reps", {to_.Ints(repeats)}}}, x.dtype, shape);
+}
+MilVar NodeWriter::Scalar(double value, const std::string& dtype) {
+  if (dtype == "bool") return {to_.Bool(value != 0), dtype, {}};
+  if (dtype == "int32") return {to_.Int(static_cast<int64_t>(value)), dtype, {}};
+  return {to_.Number(value, dtype), dtype, {}};
+}
+
+void NodeWriter::Out(const MilVar& variable, size_t i) {
+  if (!ok() || OutputOr(node_, i) == kNone) return;
+  status_ = to_.Set(node_.outputs[i], variable, floats_ == "fp32");
+}
+
+void NodeWriter::Fail(absl::string_view why) {
+  if (ok()) status_ = absl::UnimplementedError(why);
+}
+
+const MilNode* FindMilNode(const Node& node) {
+  static const auto& rows = *[] {
+    auto* made = new std::map<std::string, const MilNode*, std::less<>>;
+    for (absl::Span<const MilNode> family :
+         {ElementwiseMilNodes(), LayerMilNodes(), MoveMilNodes(), IndexMilNodes()}) {
+      for (const MilNode& row : family) made->emplace(row.op_type, &row);
+    }
+    return made;
+  }();
+  if (!node.domain.empty()) return nullptr;
+  const auto found = rows.find(node.op_type);
+  return found == rows.end() ? nullptr : found->second;
+}
+
+MilShape Broadcast(const MilShape& a, const MilShape& b) {
+  MilShape shape(std::max(a.size(), b.size()), 1);
+  for (const MilShape* from : {&a, &b}) {
+    for (size_t i = 0; i < from->size(); ++i) {
+      int64_t& extent = shape[shape.size() - from->size() + i];
+      if (extent == 1) extent = (*from)[i];
+    }
+  }
+  return shape;
+}
+
+}  // namespace anemone

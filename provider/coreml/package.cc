@@ -1,0 +1,179 @@
+#include "provider/coreml/package.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "anemone/version.h"
+#include "base/status_macros.h"
+#include "engine/formats/mil_operations.h"
+#include "importer/read/model_files.h"
+#include "partitioner/plan_json.h"
+#include "provider/convert/segment_json.h"
+#include "provider/coreml/package_writer.h"
+#include "provider/coreml/whole_model.h"
+#include "provider/importing.h"
+#include "provider/new_file.h"
+#include "provider/settings.h"
+
+namespace anemone {
+namespace {
+
+namespace fs = std::filesystem;
+
+PackageText::Port Described(const Value& value, const PortWishes& wishes) {
+  const std::string shape = value.is_static() ? DimsToString(value.dims()) : "";
+  return {absl::StrCat("'", value.name, "', ", DataTypeName(value.type), " ", shape,
+                       " in the ONNX model"),
+          wishes.images.count(value.name) != 0};
+}
+
+// Integers, doubles and scalars have another type or shape in the package than in the model.
+void AddPortNotes(const Graph& graph, const std::vector<ValueId>& values,
+                  const std::vector<MilOutput>& ports, const PortWishes& wishes, Json& notes) {
+  for (size_t i = 0; i < values.size(); ++i) {
+    const Value& value = graph.values[values[i]];
+    if (IsState(ports[i])) {
+      notes.push_back(absl::StrCat("'", value.name, "' is a state of fp16; '",
+                                   wishes.states.at(value.name), "' is its next value"));
+      continue;
+    }
+    if (wishes.images.count(value.name) != 0) {
+      notes.push_back(absl::StrCat("'", value.name, "' is an image of ", ports[i].type.shape->at(3),
+                                   " x ", ports[i].type.shape->at(2), " pixels"));
+      continue;
+    }
+    const bool is_same = DataTypeName(value.type) == "float32" ||
+                         DataTypeName(value.type) == "float16" ||
+                         DataTypeName(value.type) == "int32";
+    const char* name = ports[i].type.dtype == "int32" ? "int32" : "float32";
+    if (!is_same) {
+      notes.push_back(
+          absl::StrCat("'", value.name, "': ", DataTypeName(value.type), " becomes ", name));
+    }
+    if (ports[i].name != value.name) {
+      notes.push_back(absl::StrCat("'", value.name, "' is named '", ports[i].name, "'"));
+    }
+    if (value.shape && value.shape->empty()) {
+      notes.push_back(absl::StrCat("'", value.name, "': a scalar becomes an array of one element"));
+    }
+  }
+}
+
+Json SegmentsJson(const Model& model, const MilPlan& planned) {
+  Json segments = Json::array();
+  const Plan& plan = planned.plan;
+  for (size_t i = 0; i < plan.segments.size(); ++i) {
+    const Segment& segment = plan.segments[i];
+    Json entry = {{"id", i},
+                  {"placement", std::string(PlacementName(segment.placement))},
+                  {"inputs", PortsJson(model.graph, segment.inputs)},
+                  {"outputs", PortsJson(model.graph, segment.outputs)},
+                  {"written", true}};
+    if (segment.placement == Placement::kCpu) {
+      entry["reasons"] = CpuReasonsJson(model, plan, static_cast<int>(i));
+      for (NodeId node : segment.nodes) {
+        auto found = planned.no_form.find(node);
+        if (found == planned.no_form.end()) continue;
+        entry["reasons"].push_back({{"op_type", model.graph.nodes[node].op_type},
+                                    {"layer", "coverage"},
+                                    {"message", found->second},
+                                    {"rule", "no-mil-form"},
+                                    {"source", "anemone"},
+                                    {"remedy", nullptr}});
+      }
+      // Refusing these nodes by name was our own means, not the user's policy.
+      Json& reasons = entry["reasons"];
+      if (!planned.no_form.empty()) {
+        reasons.erase(std::remove_if(reasons.begin(), reasons.end(),
+                                     [](const Json& r) { return r["layer"] == "policy"; }),
+                      reasons.end());
+      }
+    } else {
+      entry["unverified"] = Json::array();
+      entry["missing"] = Json::array();
+    }
+    segments.push_back(std::move(entry));
+  }
+  return segments;
+}
+
+Json CountsOf(const MilProgram& program) {
+  Json counts = Json::object();
+  for (const MilStatement& statement : program.statements) {
+    if (statement.op == "const") continue;
+    Json& count = counts[statement.op];
+    count = count.is_null() ? 1 : count.get<int64_t>() + 1;
+  }
+  return counts;
+}
+
+// The model's outputs that are outputs of the package.
+std::vector<ValueId> KeptOutputs(const Graph& graph, const PortWishes& wishes) {
+  std::vector<ValueId> kept;
+  for (ValueId id : graph.outputs) {
+    const bool is_state =
+        std::any_of(wishes.states.begin(), wishes.states.end(),
+                    [&](const auto& state) { return state.second == graph.values[id].name; });
+    if (!is_state) kept.push_back(id);
+  }
+  return kept;
+}
+
+absl::Status WritePackage(const Model& model, const MilPlan& planned, const PortWishes& wishes,
+                          const std::string& minimum_os, const std::string& folder, Json& report) {
+  const Graph& graph = model.graph;
+  ANEMONE_ASSIGN_OR_RETURN(std::unique_ptr<PackageWriter> writer, PackageWriter::Make(folder));
+  ANEMONE_ASSIGN_OR_RETURN(const MilProgram program,
+                           WriteWholeModel(model, planned.plan, wishes, writer->blobs()));
+  ANEMONE_ASSIGN_OR_RETURN(const int opset, OpsetFor(program, minimum_os));
+  const std::vector<ValueId> outputs = KeptOutputs(graph, wishes);
+  report["minimum_os"] = MilOpsets()[opset].names[0];
+  report["operations"] = CountsOf(program);
+  AddPortNotes(graph, graph.inputs, program.inputs, wishes, report["notes"]);
+  AddPortNotes(graph, outputs, OutputsOf(program), wishes, report["notes"]);
+  PackageText text{.description = absl::StrCat(report["model"].get<std::string>(),
+                                               ", converted from ONNX by Anemone ", kVersion),
+                   .plan = JsonText(report)};
+  for (ValueId id : graph.inputs) text.inputs.push_back(Described(graph.values[id], wishes));
+  for (ValueId id : outputs) text.outputs.push_back(Described(graph.values[id], wishes));
+  return writer->Finish(program, opset, text);
+}
+
+}  // namespace
+
+absl::StatusOr<Json> ConvertToPackage(const std::string& path, const std::string& package,
+                                      const ConvertOptions& options) {
+  ANEMONE_RETURN_IF_ERROR(CheckIsNotInput(package, FilesOfModel(path)));
+  ANEMONE_ASSIGN_OR_RETURN(const PortWishes wishes,
+                           ReadPortWishes(options.image_inputs, options.states));
+  ANEMONE_ASSIGN_OR_RETURN(PlanOptions planning, PlanOptionsOf(options.settings));
+  auto runtime = std::make_shared<LazyRuntime>(1, options.settings.ort_library);
+  ANEMONE_ASSIGN_OR_RETURN(Model model,
+                           ImportFile(path, ImportingOptions(options.settings, runtime)));
+  runtime->ExplainMissing(model);
+  ANEMONE_ASSIGN_OR_RETURN(const MilPlan planned, PlanForMil(model, planning));
+  if (options.accept) ANEMONE_RETURN_IF_ERROR(options.accept(model, planned.plan));
+  ANEMONE_ASSIGN_OR_RETURN(std::unique_ptr<NewFolder> made, NewFolder::Make(package));
+  Json report = {{"schema", 1},
+                 {"version", kVersion},
+                 {"model", fs::path(path).filename().string()},
+                 {"target", std::string(planned.plan.target->option_name())},
+                 {"to", kPackageFormat},
+                 {"inputs", PortsJson(model.graph, model.graph.inputs)},
+                 {"outputs", PortsJson(model.graph, model.graph.outputs)},
+                 {"segments", SegmentsJson(model, planned)},
+                 {"notes", planned.notes}};
+  absl::Status written =
+      WritePackage(model, planned, wishes, options.minimum_os, made->path(), report);
+  if (!written.ok()) {
+    return absl::Status(written.code(), absl::StrCat(path, ": ", written.message()));
+  }
+  ANEMONE_RETURN_IF_ERROR(made->PutIntoPlace());
+  return report;
+}
+
+}  // namespace anemone

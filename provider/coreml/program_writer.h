@@ -1,0 +1,116 @@
+// provider/coreml/program_writer.h: collects the statements of one MIL program for a whole model.
+//
+// A value of the model is a variable of the program: fp16 for all float types (fp32 where a node
+// needs the range), int32 for all integers, bool. A value of rank 0 has the shape [1]. A variable
+// is cast and reshaped where it is read, once for each type and shape.
+#ifndef ANEMONE_PROVIDER_COREML_PROGRAM_WRITER_H_
+#define ANEMONE_PROVIDER_COREML_PROGRAM_WRITER_H_
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "engine/formats/mil_blobs.h"
+#include "engine/formats/mil_program.h"
+#include "engine/target.h"
+#include "importer/graph.h"
+#include "partitioner/plan.h"
+#include "provider/coreml/port_options.h"
+
+namespace anemone {
+
+using MilShape = std::vector<int64_t>;
+
+// A variable of the program.
+struct MilVar {
+  std::string name;
+  std::string dtype;
+  MilShape shape;
+};
+
+// "fp16", "int32" or "bool": the type of a value in the program. Null for strings, complex numbers
+// and what is not a tensor.
+const char* MilTypeOf(DataType type);
+
+// The shape of a value in the program; nullopt if it is not known.
+std::optional<MilShape> MilShapeOf(const Value& value);
+
+class ProgramWriter {
+ public:
+  ProgramWriter(const Graph& graph, const MilBlobSink& blobs) : graph_(graph), blobs_(blobs) {
+    program_.build_info = {{"component", "anemone"}};
+  }
+
+  // Declares the model's inputs and reserves the names of its outputs. kUnimplemented: a port has a
+  // type that Core ML does not have, or a free dimension. kInvalidArgument: a wish does not fit the
+  // model's ports.
+  absl::Status AddPorts(const PortWishes& wishes);
+  // Writes the units of an engine segment. kUnimplemented: MIL has no form for a unit.
+  absl::Status AddSegment(const Segment& segment, const Target& target);
+  // Gives the outputs their names and types, and stores those that become a state.
+  absl::Status AddOutputs();
+
+  const Graph& graph() const { return graph_; }
+  const MilProgram& program() const { return program_; }
+
+  // The value, also if it is a constant, as a variable of `dtype`. kUnimplemented if its type or
+  // shape is not known; kInternal if no statement computed it.
+  absl::StatusOr<MilVar> Read(ValueId value, const std::string& dtype);
+  // Makes the variable the value's, cast and reshaped to the value's own form where it differs.
+  absl::Status Set(ValueId value, MilVar variable, bool keeps_fp32 = false);
+
+  // Statements with one result.
+  MilVar Emit(const std::string& op, std::vector<MilArgument> arguments, std::string dtype,
+              MilShape shape);
+  std::vector<MilVar> EmitAll(const std::string& op, std::vector<MilArgument> arguments,
+                              std::vector<MilType> types);
+  MilVar Cast(const MilVar& from, const std::string& dtype);
+  MilVar Reshape(const MilVar& from, const MilShape& shape);
+
+  // Constants; each returns the name. Equal ones are written once.
+  std::string Bool(bool value);
+  std::string Int(int64_t value);
+  std::string Ints(absl::Span<const int64_t> values);
+  std::string Number(double value, const std::string& dtype);
+  std::string Text(const std::string& value);
+  // Booleans; the shape is that of a list, or `shape`.
+  MilVar Flags(const Json& values, MilShape shape = {});
+  // A tensor of numbers, in the weights file if it is large and has floats.
+  MilVar Constant(const Tensor& tensor, const std::string& dtype, const MilShape& shape);
+
+  // The names that statements get: the value that a node computes.
+  void NameAfter(const std::string& value) { wish_ = value; }
+
+ private:
+  std::string Take(const std::string& wish);
+  std::string Const(MilValue value, const std::string& wish);
+  absl::Status AddImage(ValueId input, const ImageWish& wish);
+  absl::Status AddState(ValueId input, const std::string& present);
+  absl::Status Bind(const Segment& segment, const MilProgram& part,
+                    std::map<std::string, std::string>& names);
+
+  const Graph& graph_;
+  const MilBlobSink& blobs_;
+  MilProgram program_;
+  std::vector<std::string> output_names_;
+  std::set<std::string> taken_;
+  std::map<std::string, int> last_;
+  std::map<ValueId, MilVar> values_;
+  std::map<ValueId, MilVar> states_;  // by output: the state that it becomes
+  std::map<std::pair<ValueId, std::string>, MilVar> constants_;
+  std::map<std::pair<std::string, std::string>, MilVar> casts_;  // by variable and type
+  std::map<std::pair<std::string, MilShape>, MilVar> reshaped_;  // by variable and shape
+  std::map<std::string, std::string> scalars_;                   // by type and text
+  std::string wish_ = "value";
+};
+
+}  // namespace anemone
+
+#endif  // ANEMONE_PROVIDER_COREML_PROGRAM_WRITER_H_

@@ -1,0 +1,112 @@
+#include "provider/coreml/whole_model.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "kernels/fp16_range.h"
+#include "partitioner/segments.h"
+#include "provider/coreml/node_writer.h"
+#include "provider/coreml/program_writer.h"
+#include "provider/package/engine_format.h"
+
+namespace anemone {
+namespace {
+
+// The node that a unit is named after: JoinNetwork() appends "#2" to the name of its output.
+NodeId NodeOfUnit(const std::map<std::string, NodeId>& nodes, std::string unit) {
+  auto found = nodes.find(unit);
+  if (const size_t at = unit.rfind('#'); found == nodes.end() && at != std::string::npos) {
+    found = nodes.find(unit.substr(0, at));
+  }
+  return found == nodes.end() ? kNone : found->second;
+}
+
+// The nodes whose units have no MIL form, with the reason.
+absl::StatusOr<std::map<NodeId, std::string>> WithoutForm(const Graph& graph, const Plan& plan,
+                                                          std::vector<std::string>& notes) {
+  ANEMONE_ASSIGN_OR_RETURN(const EngineFormat* format, FindEngineFormat("mil", {}));
+  std::map<NodeId, std::string> found;
+  for (size_t i = 0; i < plan.segments.size(); ++i) {
+    const Segment& segment = plan.segments[i];
+    if (segment.placement != Placement::kEngine) continue;
+    std::map<std::string, NodeId> nodes;
+    for (NodeId node : segment.nodes) {
+      nodes[graph.values[NamingOutput(graph.nodes[node])].name] = node;
+    }
+    for (const UnitNote& note : format->judge(segment.network, *plan.target, {}).missing) {
+      const NodeId node = NodeOfUnit(nodes, note.unit);
+      if (!note.unit.empty() && node == kNone) {
+        return absl::InternalError(absl::StrCat("unit '", note.unit, "' belongs to no node"));
+      }
+      if (node != kNone) found.emplace(node, note.why);
+      if (node == kNone) notes.push_back(absl::StrCat("segment ", i, ": ", note.why));
+    }
+  }
+  return found;
+}
+
+absl::Status WriteNode(const Model& model, const Node& node, bool needs_range, ProgramWriter& to) {
+  const MilNode* row = FindMilNode(node);
+  absl::Status status;
+  if (row == nullptr) {
+    status = absl::UnimplementedError("no MIL operation is known for the operator");
+  } else {
+    to.NameAfter(model.graph.values[NamingOutput(node)].name);
+    NodeWriter writer(to, node, needs_range ? "fp32" : "fp16");
+    row->write(writer);
+    status = writer.status();
+  }
+  if (status.ok()) return status;
+  return absl::Status(status.code(), absl::StrCat(NodeLabel(model, node),
+                                                  ": Core ML cannot have it: ", status.message()));
+}
+
+}  // namespace
+
+absl::StatusOr<MilPlan> PlanForMil(const Model& model, PlanOptions options) {
+  options.route = Route::kMil;
+  MilPlan made;
+  while (true) {
+    ANEMONE_ASSIGN_OR_RETURN(made.plan, MakePlan(model, options));
+    made.notes.clear();
+    ANEMONE_ASSIGN_OR_RETURN(auto found, WithoutForm(model.graph, made.plan, made.notes));
+    const size_t before = made.no_form.size();
+    for (auto& [node, why] : found) {
+      const ValueId named = NamingOutput(model.graph.nodes[node]);
+      options.policy.refused_units.push_back(absl::StrCat("node:", model.graph.values[named].name));
+      made.no_form.emplace(node, std::move(why));
+    }
+    if (found.empty()) return made;
+    if (made.no_form.size() == before) {
+      return absl::InternalError("a node without a MIL form stays on the engine");
+    }
+  }
+}
+
+absl::StatusOr<MilProgram> WriteWholeModel(const Model& model, const Plan& plan,
+                                           const PortWishes& wishes, const MilBlobSink& blobs) {
+  std::vector<bool> needs_range(model.graph.nodes.size(), false);
+  for (const PlanEntry& entry : plan.entries) {
+    for (NodeId node : entry.nodes) {
+      needs_range[node] =
+          entry.placement == Placement::kCpu && entry.verdict.rule_id() == kFp16Range;
+    }
+  }
+  ProgramWriter writer(model.graph, blobs);
+  ANEMONE_RETURN_IF_ERROR(writer.AddPorts(wishes));
+  for (const Segment& segment : plan.segments) {
+    if (segment.placement == Placement::kEngine) {
+      ANEMONE_RETURN_IF_ERROR(writer.AddSegment(segment, *plan.target));
+      continue;
+    }
+    for (NodeId id : segment.nodes) {
+      ANEMONE_RETURN_IF_ERROR(WriteNode(model, model.graph.nodes[id], needs_range[id], writer));
+    }
+  }
+  ANEMONE_RETURN_IF_ERROR(writer.AddOutputs());
+  return writer.program();
+}
+
+}  // namespace anemone

@@ -1,0 +1,348 @@
+"""`anemone convert --to mlpackage`: packages that coremltools opens and checks, run by an interpreter and
+compared with ONNX Runtime."""
+
+import filecmp
+import json
+import os
+import subprocess
+import sys
+import unittest
+
+import jsonschema
+import numpy
+import onnx
+import onnxruntime
+from onnx import helper
+
+from support import ROOT, CliTest, anemone, model, tensor
+
+sys.path.insert(0, str(ROOT / "tests" / "provider" / "coreml"))
+from mil_interpreter import Package  # noqa: E402
+
+SCHEMA = json.loads((ROOT / "docs" / "schemas" / "convert.json").read_text())
+TABLE = ROOT / "engine" / "tables" / "mil_operations.json"
+INT64, BOOL, DOUBLE = onnx.TensorProto.INT64, onnx.TensorProto.BOOL, onnx.TensorProto.DOUBLE
+
+
+def constant(name, values, kind=1):
+    values = numpy.asarray(values)
+    return helper.make_tensor(name, kind, values.shape, values.ravel())
+
+
+def random(*shape, seed=0):
+    return numpy.random.default_rng(seed).standard_normal(shape).astype(numpy.float32)
+
+
+def cosine(a, b):
+    a, b = a.astype(float).ravel(), b.astype(float).ravel()
+    both = numpy.linalg.norm(a) * numpy.linalg.norm(b)
+    return 1.0 if both == 0 and (a == b).all() else float(a @ b / both)
+
+
+def small_net():
+    """A convolution, a residual sum, a pool and a product: wholly on the engine."""
+    nodes = [helper.make_node("Conv", ["x", "w", "b"], ["c"], pads=[1, 1, 1, 1]),
+             helper.make_node("Relu", ["c"], ["r"]),
+             helper.make_node("Conv", ["r", "w2"], ["d"], pads=[1, 1, 1, 1]),
+             helper.make_node("Add", ["d", "r"], ["s"]),
+             helper.make_node("GlobalAveragePool", ["s"], ["g"]),
+             helper.make_node("Flatten", ["g"], ["f"]),
+             helper.make_node("Gemm", ["f", "m", "n"], ["y"], transB=1)]
+    return model(nodes, [tensor("x", [1, 3, 16, 16])], [tensor("y", [1, 10])],
+                 [constant("w", random(8, 3, 3, 3) / 5), constant("b", random(8)),
+                  constant("w2", random(8, 8, 3, 3) / 8), constant("m", random(10, 8)),
+                  constant("n", random(10))])
+
+
+class CoreML(CliTest):
+    def convert(self, path, *words):
+        out = self.folder / f"{len(os.listdir(self.folder))}.mlpackage"
+        done = anemone("convert", path, "--to", "mlpackage", "-o", out, *words, "--json", timeout=250)
+        self.assertEqual(0, done.returncode, done.stderr)
+        report = json.loads(done.stdout)
+        jsonschema.validate(report, SCHEMA)
+        return out, report
+
+    def compare(self, made, *words, feeds=None, least=0.999):
+        """Converts, opens, checks and runs a model; the report and the package."""
+        path = self.write(made)
+        out, report = self.convert(path, *words)
+        package = Package(out)
+        for name, value in package.constants():
+            self.assertIsNotNone(value, name)
+        session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+        if feeds is None:
+            feeds = {i.name: random(*i.shape, seed=k) for k, i in enumerate(session.get_inputs())}
+        wanted = session.run(None, feeds)
+        got = list(package.run(feeds).values())
+        self.assertEqual([o.name for o in session.get_outputs()],
+                         [o.name for o in package.spec.description.output])
+        for output, a, b in zip(session.get_outputs(), got, wanted):
+            self.assertEqual(b.shape or (1,), a.shape)
+            if a.dtype.kind == "f":
+                self.assertGreater(cosine(a, b), least, output.name)
+            else:
+                numpy.testing.assert_array_equal(a.reshape(b.shape), b, output.name)
+        return report, package
+
+    def test_a_network_on_the_engine_is_one_segment(self):
+        report, package = self.compare(small_net(), "--target", "m1")
+        self.assertEqual(["engine"], [s["placement"] for s in report["segments"]])
+        self.assertEqual("ios15", report["minimum_os"])
+        self.assertEqual(6, package.spec.specificationVersion)
+        self.assertEqual({"x": [1, 3, 16, 16]}, package.inputs)
+        self.assertEqual(len(package.operations()), sum(report["operations"].values()))
+        plan = json.loads(package.spec.description.metadata.userDefined["anemone.plan"])
+        self.assertEqual("h13", plan["target"])
+
+    def test_what_the_engine_refuses_is_written_too(self):
+        """Integers, booleans, gathers and a selection, between units of the engine."""
+        nodes = [helper.make_node("Gather", ["table", "ids"], ["e"]),
+                 helper.make_node("Greater", ["ids", "limit"], ["late"]),
+                 helper.make_node("Unsqueeze", ["late", "two"], ["mask"]),
+                 helper.make_node("MatMul", ["e", "w"], ["h"]),
+                 helper.make_node("Where", ["mask", "h", "zero"], ["kept"]),
+                 helper.make_node("TopK", ["kept", "k"], ["values", "places"]),
+                 helper.make_node("ReduceSum", ["ids"], ["total"], keepdims=0),
+                 helper.make_node("Not", ["late"], ["early"])]
+        made = model(nodes, [tensor("ids", [2, 6], INT64)],
+                     [tensor("values", [2, 6, 3]), tensor("places", [2, 6, 3], INT64),
+                      tensor("total", [], INT64), tensor("early", [2, 6], BOOL)],
+                     [constant("table", random(40000, 16)), constant("w", random(16, 8)),
+                      constant("limit", 20000, INT64), constant("two", [2], INT64),
+                      constant("zero", numpy.float32(0)), constant("k", [3], INT64)])
+        ids = numpy.array([[1, 30000, -1, 2, 39999, 0], [20001, 5, 7, -3, 12, 20000]])
+        path = self.write(made)
+        out, report = self.convert(path)
+        reasons = [r for s in report["segments"] for r in s.get("reasons", [])]
+        self.assertIn("Gather", [r["op_type"] for r in reasons])
+        notes = " ".join(report["notes"])
+        for words in ("'ids': int64 becomes int32", "'early': bool becomes int32",
+                      "'total': a scalar becomes an array of one element"):
+            self.assertIn(words, notes)
+        got = Package(out).run({"ids": ids})
+        wanted = onnxruntime.InferenceSession(str(path)).run(None, {"ids": ids})
+        self.assertGreater(cosine(got["values"], wanted[0]), 0.999)
+        self.assertEqual(wanted[2], got["total"][0])
+        self.assertEqual(wanted[3].tolist(), got["early"].astype(bool).tolist())
+
+    def test_comparisons_on_the_engine_give_booleans(self):
+        """The engine's comparisons give numbers; MIL's give booleans, and their casts."""
+        nodes = [helper.make_node("Greater", ["x", "z"], ["g"]),
+                 helper.make_node("Not", ["g"], ["n"]),
+                 helper.make_node("Where", ["n", "x", "z"], ["s"]),
+                 helper.make_node("Softmax", ["s"], ["y"])]
+        made = model(nodes, [tensor("x", [4, 8]), tensor("z", [4, 8])],
+                     [tensor("y", [4, 8]), tensor("n", [4, 8], BOOL)])
+        report, _ = self.compare(made)
+        self.assertIn("engine", [s["placement"] for s in report["segments"]])
+
+    def test_integers_divide_toward_zero_and_slices_step_back(self):
+        nodes = [helper.make_node("Div", ["a", "b"], ["q"]),
+                 helper.make_node("Slice", ["a", "first", "last", "axes", "steps"], ["s"]),
+                 helper.make_node("OneHot", ["a", "depth", "values"], ["o"]),
+                 helper.make_node("CumSum", ["a", "zero"], ["c"], reverse=1)]
+        made = model(nodes, [tensor("a", [6], INT64), tensor("b", [6], INT64)],
+                     [tensor("q", [6], INT64), tensor("s", [3], INT64),
+                      tensor("o", [6, 8], INT64), tensor("c", [6], INT64)],
+                     [constant("first", [-1], INT64), constant("last", [-100], INT64),
+                      constant("axes", [0], INT64), constant("steps", [-2], INT64),
+                      constant("depth", 8, INT64), constant("values", [-1, 3], INT64),
+                      constant("zero", 0, INT64)])
+        self.compare(made, feeds={"a": numpy.array([7, -7, 5, -5, 0, 1]),
+                                  "b": numpy.array([2, 2, -3, -3, 4, 1])})
+
+    def test_the_minimum_system(self):
+        path = self.write(small_net())
+        for name, function in (("ios15", "CoreML5"), ("macOS14", "CoreML7"), ("ios18", "CoreML8")):
+            out, report = self.convert(path, "--minimum-os", name)
+            package = Package(out)
+            self.assertEqual({function}, set(
+                package.spec.mlProgram.functions["main"].block_specializations))
+        half = model([helper.make_node("Relu", ["x"], ["y"])], [tensor("x", [4], 10)],
+                     [tensor("y", [4], 10)])
+        path = self.write(half, "half.onnx")
+        self.assertEqual("ios16", self.convert(path)[1]["minimum_os"])
+        out = self.folder / "old.mlpackage"
+        self.expect_error(anemone("convert", path, "--to", "mlpackage", "--minimum-os", "ios15", "-o", out),
+                          "ios16", "leave the option out")
+        self.assertFalse(out.exists())
+        self.expect_error(anemone("convert", path, "--to", "mlpackage", "--minimum-os", "ios3", "-o", out),
+                          "'ios3'", "ios15", code=2)
+        for words in (("--minimum-os", "ios15"), ("--state", "x=y"), ("--image-input", "x")):
+            self.expect_error(anemone("convert", path, "--to", "mil", *words, "-o", out),
+                              words[0], "--to mlpackage", code=2)
+
+    def test_a_unit_without_a_form_becomes_operations(self):
+        made = model([helper.make_node("Relu", ["x"], ["r"]),
+                      helper.make_node("GroupNormalization", ["r", "s", "b"], ["y"], num_groups=2)],
+                     [tensor("x", [1, 4, 4, 4])], [tensor("y", [1, 4, 4, 4])],
+                     [constant(name, [1.0, 2, 3, 4]) for name in "sb"])
+        report, _ = self.compare(made)
+        reasons = [r for s in report["segments"] for r in s.get("reasons", [])]
+        self.assertEqual([("GroupNormalization", "no-mil-form")],
+                         [(r["op_type"], r["rule"]) for r in reasons])
+
+    def test_what_core_ml_does_not_have_is_named(self):
+        nonzero = model([helper.make_node("NonZero", ["x"], ["y"], name="find")],
+                        [tensor("x", [4])], [tensor("y", [1, None], INT64)])
+        free = model([helper.make_node("Relu", ["x"], ["y"])], [tensor("x", ["n"])], [tensor("y", ["n"])])
+        text = model([helper.make_node("Identity", ["x"], ["y"])], [tensor("x", [2], 8)],
+                     [tensor("y", [2], 8)])
+        out = self.folder / "no.mlpackage"
+        for made, words in ((nonzero, ("'find' (NonZero",)), (free, ("'x'", "--dim")),
+                            (text, ("'x'", "type"))):
+            done = anemone("convert", self.write(made), "--to", "mlpackage", "-o", out)
+            self.expect_error(done, *words)
+            self.assertEqual(["model.onnx"], os.listdir(self.folder))
+
+    def test_an_image_input(self):
+        """RGB with a bias for each channel, and gray; the model gets scale * pixel + bias."""
+        path = self.write(small_net())
+        out, report = self.convert(path, "--image-input", "x:scale=0.0078125,bias=-1/-0.5/0.25")
+        self.assertIn("'x' is an image of 16 x 16 pixels", report["notes"])
+        package = Package(out)
+        image = package.spec.description.input[0].type.imageType
+        self.assertEqual((16, 16, image.RGB), (image.width, image.height, image.colorSpace))
+        pixels = numpy.random.default_rng(1).integers(0, 256, (1, 3, 16, 16)).astype(numpy.float32)
+        x = pixels * 0.0078125 + numpy.array([-1, -0.5, 0.25], numpy.float32).reshape(1, 3, 1, 1)
+        wanted = onnxruntime.InferenceSession(str(path)).run(None, {"x": x})[0]
+        self.assertGreater(cosine(package.run({"x": pixels})["y"], wanted), 0.999)
+        gray = self.write(model([helper.make_node("Relu", ["g"], ["y"])], [tensor("g", [1, 1, 4, 8])],
+                                [tensor("y", [1, 1, 4, 8])]), "gray.onnx")
+        image = Package(self.convert(gray, "--image-input", "g")[0]).spec.description.input[0].type
+        self.assertEqual(image.imageType.GRAYSCALE, image.imageType.colorSpace)
+        out = self.folder / "no"
+        for words, code, texts in (
+                (("--image-input", "z"), 1, ("z", "no such input")),
+                (("--image-input", "x:scale=a"), 2, ("NAME:scale=S,bias=B",)),
+                (("--image-input", "x", "--image-input", "x"), 2, ("twice",)),
+                (("--image-input", "y:bias=1/2"), 2, ("R/G/B",))):
+            self.expect_error(anemone("convert", path, "--to", "mlpackage", *words, "-o", out), *texts,
+                              code=code)
+        self.assertFalse(out.exists())
+
+    def test_a_state_is_kept_between_predictions(self):
+        """A cache that gets the new row at its end and loses its first: three predictions."""
+        nodes = [helper.make_node("Concat", ["past", "x"], ["all"], axis=1),
+                 helper.make_node("Slice", ["all", "one", "end", "one"], ["present"]),
+                 helper.make_node("ReduceSum", ["present", "one"], ["y"])]
+        made = model(nodes, [tensor("x", [1, 1, 8]), tensor("past", [1, 4, 8])],
+                     [tensor("y", [1, 1, 8]), tensor("present", [1, 4, 8])],
+                     [constant("one", [1], INT64), constant("end", [99], INT64)])
+        path = self.write(made)
+        out, report = self.convert(path, "--state", "past=present")
+        self.assertEqual("ios18", report["minimum_os"])
+        package = Package(out)
+        description = package.spec.description
+        self.assertEqual((["x"], ["y"], ["past"]), tuple(
+            [port.name for port in ports] for ports in (description.input, description.output,
+                                                        description.state)))
+        states = {"past": numpy.zeros((1, 4, 8), numpy.float16)}
+        past = numpy.zeros((1, 4, 8), numpy.float32)
+        session = onnxruntime.InferenceSession(str(path))
+        for i in range(3):
+            x = random(1, 1, 8, seed=i)
+            wanted, past = session.run(["y", "present"], {"x": x, "past": past})
+            self.assertGreater(cosine(package.run({"x": x}, states)["y"], wanted), 0.999)
+        out = self.folder / "no"
+        for words, code, texts in (
+                (("--state", "past=y"), 1, ("same shape",)),
+                (("--state", "z=y"), 1, ("z", "no such input")),
+                (("--state", "past=z"), 1, ("z", "no such output")),
+                (("--state", "past"), 2, ("PAST=PRESENT",)),
+                (("--state", "past=present", "--minimum-os", "ios17"), 1, ("ios18",))):
+            self.expect_error(anemone("convert", path, "--to", "mlpackage", *words, "-o", out), *texts,
+                              code=code)
+        self.assertFalse(out.exists())
+
+    def test_a_package_for_each_segment(self):
+        """Two segments of the engine around a cast to double; the manifest connects them."""
+        nodes = [helper.make_node("MatMul", ["x", "w"], ["a"]),
+                 helper.make_node("Cast", ["a"], ["b"], to=DOUBLE),
+                 helper.make_node("Mod", ["b", "m"], ["c"], fmod=1),
+                 helper.make_node("Cast", ["c"], ["d"], to=1),
+                 helper.make_node("MatMul", ["d", "w"], ["y"])]
+        weight = random(4, 4)
+        made = model(nodes, [tensor("x", [1, 4])], [tensor("y", [1, 4])],
+                     [constant("w", weight), constant("m", numpy.float64(0.75), DOUBLE)])
+        path = self.write(made)
+        out, report = self.convert(path, "--segments")
+        self.assertEqual(report, json.loads((out / "manifest.json").read_text()))
+        self.assertEqual(["engine", "cpu", "engine"], [s["placement"] for s in report["segments"]])
+        values = {"x": random(1, 4)}
+        for segment in report["segments"]:
+            if segment["placement"] == "cpu":
+                session = onnxruntime.InferenceSession(str(out / segment["model"]))
+                values.update(zip([o.name for o in session.get_outputs()], session.run(None, {
+                    i.name: values[i.name] for i in session.get_inputs()})))
+                continue
+            package = Package(out / segment["folder"])
+            feeds = {p["port"]: values[p["value"]].reshape(package.inputs[p["port"]])
+                     for p in segment["ports"]["inputs"]}
+            results = package.run(feeds)
+            shapes = {port["name"]: port["shape"] for port in segment["outputs"]}
+            for port in segment["ports"]["outputs"]:
+                value = results[port["port"]].reshape(shapes[port["value"]])
+                values[port["value"]] = value.astype(numpy.float32)
+        wanted = onnxruntime.InferenceSession(str(path)).run(None, {"x": values["x"]})[0]
+        self.assertGreater(cosine(values["y"], wanted), 0.99)
+        self.expect_error(anemone("convert", path, "--to", "mlpackage", "--segments", "--state", "x=y",
+                                  "-o", self.folder / "no"), "leave out --segments", code=2)
+
+    def test_compressed_weights_stay_compressed(self):
+        """Each form of `compile --compress`: the operation that declares the weight, and its numbers."""
+        for form, name in (("int8", "constexpr_affine_dequantize"),
+                           ("blockwise", "constexpr_blockwise_shift_scale"),
+                           ("palette4", "constexpr_lut_to_dense"), ("palette8", "constexpr_lut_to_dense"),
+                           ("sparse", "constexpr_sparse_to_dense")):
+            weight = random(64, 128)
+            if form == "sparse":
+                weight[numpy.abs(weight) < 1.2] = 0
+            made = model([helper.make_node("MatMul", ["x", "w"], ["y"])], [tensor("x", [1, 64])],
+                         [tensor("y", [1, 128])], [constant("w", weight)])
+            path = self.write(made)
+            with self.subTest(form):
+                small = self.folder / f"{form}.onnx"
+                done = anemone("compile", path, "--compress", form, "--tolerance", "cosine=0.5", "-o", small,
+                               "--target", "m4", timeout=120)
+                self.assertEqual(0, done.returncode, done.stderr)
+                out, report = self.convert(small, "--target", "m4")
+                used = [op for op in report["operations"] if op.startswith("constexpr_")]
+                self.assertEqual([name], used)
+                package = Package(out)
+                x = random(1, 64, seed=3)
+                wanted = onnxruntime.InferenceSession(str(small)).run(None, {"x": x})[0]
+                self.assertGreater(cosine(package.run({"x": x})["y"], wanted), 0.999)
+
+    def test_equal_weights_are_written_once_and_bytes_are_the_same(self):
+        weight = random(64, 64)
+        made = model([helper.make_node("MatMul", ["x", "v"], ["a"]),
+                      helper.make_node("Relu", ["a"], ["b"]),
+                      helper.make_node("MatMul", ["b", "w"], ["y"])],
+                     [tensor("x", [1, 64])], [tensor("y", [1, 64])],
+                     [constant("v", weight), constant("w", weight)])
+        path = self.write(made)
+        a, b = self.convert(path)[0], self.convert(path)[0]
+        data = "Data/com.apple.CoreML"
+        self.assertLess((a / data / "weights/weight.bin").stat().st_size, 2 * weight.size * 2)
+        for name in ("Manifest.json", f"{data}/model.mlmodel", f"{data}/weights/weight.bin"):
+            self.assertTrue(filecmp.cmp(a / name, b / name, shallow=False), name)
+
+    def test_nothing_is_left_where_nothing_can_be_written(self):
+        path = self.write(small_net())
+        (self.folder / "full").mkdir()
+        (self.folder / "full" / "file").write_text("in the way")
+        self.expect_error(anemone("convert", path, "--to", "mlpackage", "-o", self.folder / "full"), "full")
+        done = anemone("convert", path, "--to", "mlpackage", "-o", self.folder / "out", file_limit=256)
+        self.expect_error(done, "cannot be written")
+        self.assertEqual({"full", "model.onnx"}, set(os.listdir(self.folder)))
+
+    def test_the_table_is_that_of_coremltools(self):
+        done = subprocess.run([sys.executable, ROOT / "tools/coreml/operations.py", TABLE, "--check"],
+                              capture_output=True, text=True, check=False)
+        self.assertEqual(0, done.returncode, done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
