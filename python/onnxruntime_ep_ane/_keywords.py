@@ -18,7 +18,7 @@ FLAGS: dict[str, tuple[str, str, str]] = {
     "route": ("route", "str", "netplist mil"),
     "no-rewrites": ("rewrites", "bool", ""),
     "policy": ("policy", "str", "maximal cpu refuse: insist:fp16-range"),
-    "device": ("device", "str", "auto software"),
+    "device": ("device", "str", "auto software apple"),
     "numerics": ("numerics", "str", "fast exact"),
     "clamp-activations": ("clamp_activations", "bool", ""),
     "device-limits": ("device_limits", "bool", ""),
@@ -81,7 +81,10 @@ class SessionKeywords(TypedDict, total=False):
     # outputs. `insist:fp16-range` puts nodes on the engine whose values or constants are known to
     # leave the range of fp16. Default: maximal.
     policy: str
-    # Where engine segments run: auto or software. Default: auto.
+    # Where engine segments run: auto, software or apple. `apple` is the engine of this Mac, which
+    # must be `target`'s; a segment that fails there is an error. `auto` uses it too if there is
+    # one, and the software engine for segments that fail there, with a warning. With `apple`,
+    # `confirm` asks it too: docs/apple.md. Default: auto.
     device: str
     # How the software engine computes: fast or exact. fast: values are stored and rounded as fp16
     # between units, sums are fp32. exact: every known rule of the target's arithmetic, to the bit.
