@@ -8,10 +8,11 @@ of this file, lists them by function; the targets have target_tables.py: target_
 limits and capability bytes), target_table.cc (the targets),
 rule_table.h and rule_table.cc (the refusals), warning_table.h and .cc (the design rules),
 netplist_table.cc (the forms of unit types), hidden_layer_table.cc (the catalogue),
-device_limit_table.h and .cc (run-time limits of the device), hazard_table.h and .cc (where values
-leave the range of fp16), cost_table.cc (rates), mil_operation_table.cc (operations of Core ML),
-table_hash.cc (a hash of all tables). A rule of rules/*.json names the fact
-it rests on. The build fails if the rule's "words" are not found in validators.json or
+device_limit_table.h and .cc (run-time limits of the device), apple_fact_table.h and .cc (the
+interface of the device on macOS), hazard_table.h and .cc (where values leave the range of fp16),
+cost_table.cc (rates), mil_operation_table.cc (operations of Core ML), table_hash.cc (a hash of all
+tables). A rule of rules/*.json names the fact it rests on. The build fails if the rule's "words" are
+not found in validators.json or
 compiler_texts.json, so a text of ours cannot pass for one of the engine's. "when" is the condition in
 our words: it replaces the condition of the table, and users see it where no message is known.
 
@@ -291,8 +292,8 @@ def write_hidden_layers(tables, out):
     write(out / "hidden_layer_table.cc", "\n".join(body))
 
 
-def write_rows(out, name, cpp_type, namespace, header_of_type, rows):
-    """NAME.h and NAME.cc: a constant of a C++ type for each (id, initializer)."""
+def write_rows(out, name, cpp_type, namespace, header_of_type, rows, tail=()):
+    """NAME.h and NAME.cc: a constant of a C++ type for each (id, initializer). `tail` ends NAME.cc."""
     title = f"// Generated from engine/tables/{name.removesuffix('_table')}s.json. Do not edit."
     header = [title, "#pragma once", "", f'#include "{header_of_type}"', "",
               f"namespace anemone::{namespace} {{", ""]
@@ -302,7 +303,7 @@ def write_rows(out, name, cpp_type, namespace, header_of_type, rows):
         body.append(f"const {cpp_type} {camel(row_id)} = {{{values}}};")
     end = ["", f"}}  // namespace anemone::{namespace}", ""]
     write(out / f"{name}.h", "\n".join(header + end))
-    write(out / f"{name}.cc", "\n".join(body + end))
+    write(out / f"{name}.cc", "\n".join([*body, *end, *tail]))
 
 
 def write_device_limits(tables, out):
@@ -322,6 +323,25 @@ def write_device_limits(tables, out):
                      f"{quoted(row['remedy'])}, {quoted(row['source'])}"))
     write_rows(out, "device_limit_table", "DeviceLimit", "device_limit",
                "engine/software/device_limits.h", rows)
+
+
+APPLE_KINDS = {"class-message", "object-message", "other-form", "function", "constant", "key", "number",
+               "path"}
+
+
+def write_apple_facts(tables, out):
+    """apple_fact_table.h and .cc: the rows by name, and all of them in the table's order."""
+    rows = []
+    for row in json.loads((tables / "apple_facts.json").read_text())["facts"]:
+        if row["kind"] not in APPLE_KINDS:
+            sys.exit(f"apple_facts: {row['id']}: no kind '{row['kind']}'")
+        rows.append((row["id"], f"{quoted(row['id'])}, AppleKind::{camel(row['kind'])}, "
+                     f"{quoted(row.get('owner'))}, {quoted(row['name'])}, {row.get('value', 0)}, "
+                     f"{quoted(row['source'])}"))
+    listed = ", ".join(f"&apple_fact::{camel(row_id)}" for row_id, _ in rows)
+    write_rows(out, "apple_fact_table", "AppleFact", "apple_fact", "engine/apple/facts.h", rows,
+               ["namespace anemone {", "", "std::vector<const AppleFact*> AllAppleFacts() {",
+                f"  return {{{listed}}};", "}", "", "}  // namespace anemone", ""])
 
 
 def write_hazards(tables, out):
@@ -426,6 +446,7 @@ TABLES = {
     write_forms: ["netplist_table.cc"],
     write_hidden_layers: ["hidden_layer_table.cc"],
     write_device_limits: ["device_limit_table.h", "device_limit_table.cc"],
+    write_apple_facts: ["apple_fact_table.h", "apple_fact_table.cc"],
     write_hazards: ["hazard_table.h", "hazard_table.cc"],
     write_costs: ["cost_table.cc"],
     write_mil_operations: ["mil_operation_table.cc"],

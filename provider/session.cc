@@ -14,7 +14,6 @@
 #include "base/printable.h"
 #include "base/status_macros.h"
 #include "base/threads.h"
-#include "engine/software/device_limits.h"
 #include "importer/importer.h"
 #include "importer/read/bindings.h"
 #include "partitioner/plan.h"
@@ -23,6 +22,7 @@
 #include "partitioner/unit_names.h"
 #include "provider/buckets/bucketed.h"
 #include "provider/buckets/bucketing.h"
+#include "provider/devices.h"
 #include "provider/importing.h"
 #include "provider/memory_budget.h"
 #include "provider/ports.h"
@@ -64,6 +64,7 @@ struct Shared {
   std::shared_ptr<tbb::task_arena> arena;
   std::shared_ptr<RangeWarnings> warnings;
   std::shared_ptr<RangeWatch> watch;
+  std::shared_ptr<DeviceNotes> notes;
 };
 
 absl::StatusOr<Shared> Share(const Settings& settings, Bucketing::Import import,
@@ -85,6 +86,7 @@ absl::StatusOr<Shared> Share(const Settings& settings, Bucketing::Import import,
   shared.warnings = std::make_shared<RangeWarnings>();
   shared.watch = std::make_shared<RangeWatch>(
       [warnings = shared.warnings](RangeWarning warning) { warnings->Add(std::move(warning)); });
+  shared.notes = std::make_shared<DeviceNotes>();
   shared.cache = SessionCache::Open(settings, path, std::move(bytes));
   return shared;
 }
@@ -132,6 +134,7 @@ struct Session::State {
   PlanSummary summary;
   std::shared_ptr<RangeWarnings> warnings;  // of runs
   std::shared_ptr<RangeWatch> watch;
+  std::shared_ptr<DeviceNotes> notes;
   std::unique_ptr<Device> device;
   std::shared_ptr<const OrtRuntime> runtime;
   std::unique_ptr<Scheduler> scheduler;
@@ -211,6 +214,7 @@ absl::Status Session::State::TakeResources(const Shared& shared, const MemoryNee
   arena = shared.arena;
   warnings = shared.warnings;
   watch = shared.watch;
+  notes = shared.notes;
   observed = shared.settings.hazards;
   const std::string& path = shared.file.path;
   ANEMONE_ASSIGN_OR_RETURN(memory, shared.memory->Take(path.empty() ? "the model" : path, need));
@@ -237,8 +241,9 @@ absl::StatusOr<std::vector<CpuPart>> Session::State::CpuParts(const Shared& shar
 }
 
 absl::Status Session::State::Compile(const Shared& shared, std::vector<CpuPart> cpu_parts) {
-  device = MakeSoftwareDevice(shared.software);
-  if (shared.settings.device_limits) device = MakeLimitedDevice(std::move(device));
+  ANEMONE_ASSIGN_OR_RETURN(
+      device, MakeDevice(shared.settings, *planned.plan.target, shared.software,
+                         [notes = notes](const std::string& note) { notes->Add(note); }));
   absl::Status compiled;
   arena->execute([&] {
     auto made =
@@ -340,6 +345,7 @@ Session Session::State::Of(Bucketing buckets, const LoadTimes& begun, const Shar
   auto state = std::make_unique<State>();
   state->observed = shared.settings.hazards;
   state->warnings = shared.warnings;
+  state->notes = shared.notes;
   state->SetPorts(buckets.free().graph);
   const auto load = [shared](const ImportOptions& importing) -> absl::StatusOr<Session> {
     ANEMONE_ASSIGN_OR_RETURN(auto found, Find(shared, importing));
@@ -539,7 +545,12 @@ PlanSummary Session::Summary() const {
 }
 
 std::vector<std::string> Session::RunWarnings() const {
-  return state_->warnings->Texts([&](absl::string_view unit) { return state_->NodeOf(unit); });
+  std::vector<std::string> texts = state_->notes->Texts();
+  for (std::string& text :
+       state_->warnings->Texts([&](absl::string_view unit) { return state_->NodeOf(unit); })) {
+    texts.push_back(std::move(text));
+  }
+  return texts;
 }
 
 LoadTimes Session::times() const {

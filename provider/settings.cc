@@ -33,15 +33,12 @@ std::vector<std::string> RouteNames() { return {"netplist", "mil"}; }
 std::vector<std::string> PolicyNames() {
   return {"max-engine", "latency", "fewest-segments", "cpu", "refuse:", "insist:fp16-range"};
 }
-std::vector<std::string> DeviceNames() { return {"auto", "software"}; }
+std::vector<std::string> DeviceNames() { return {"auto", "software", "apple"}; }
 std::vector<std::string> NumericsNames() { return {"fast", "exact"}; }
 
 absl::Status CheckDevice(const std::string& text) {
-  if (text == "apple") {
-    return absl::UnimplementedError("not in this version; use auto or software");
-  }
-  if (text == "auto" || text == "software") return absl::OkStatus();
-  return absl::InvalidArgumentError("want auto or software");
+  if (text == "auto" || text == "software" || text == "apple") return absl::OkStatus();
+  return absl::InvalidArgumentError("want auto, software or apple");
 }
 
 // A parsed value; an error says of which setting.
@@ -251,10 +248,13 @@ const Setting kSettings[] = {
      .flag = "device",
      .value = "NAME",
      .type = "str",
-     .entries = kRun | kBench | kCompile | kPlugin | kPythonSession,
+     .entries = kRun | kBench | kCompile | kConfirm | kPlugin | kPythonSession,
      .fallback = "auto",
-     .brief = "Where engine segments run: auto or software.",
-     .help = "",
+     .brief = "Where engine segments run: auto, software or apple.",
+     .help = "`apple` is the engine of this Mac, which must be --target's; a segment that fails "
+             "there is an error. `auto` uses it too if there is one, and the software engine for "
+             "segments that fail there, with a warning. With `apple`, `confirm` asks it too: "
+             "docs/apple.md.",
      .choices = DeviceNames,
      .store = StoreDevice},
     {.name = "numerics",
@@ -427,6 +427,11 @@ absl::StatusOr<PlanOptions> PlanOptionsOf(const Settings& settings) {
 }
 
 absl::Status CheckRunSettings(const Settings& settings) {
+  if (settings.device == "apple" && (settings.hazards || settings.device_limits)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("device 'apple': ", settings.hazards ? "hazards are" : "device limits are",
+                     " found by the software engine only; use --device software"));
+  }
   ANEMONE_RETURN_IF_ERROR(
       Annotated(CheckDevice(settings.device), absl::StrCat("device '", settings.device, "'")));
   ANEMONE_RETURN_IF_ERROR(

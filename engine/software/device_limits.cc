@@ -129,6 +129,11 @@ absl::Status CompileHistory::Begin() {
   return absl::OkStatus();
 }
 
+absl::Duration CompileHistory::PauseLeft() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return failed_ + absl::Seconds(device_limit::kPauseAfterFailure.value) - now_();
+}
+
 void CompileHistory::Fail() {
   std::lock_guard<std::mutex> lock(mutex_);
   failed_ = now_();

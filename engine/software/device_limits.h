@@ -46,6 +46,8 @@ class CompileHistory {
   // Counts a compile that is about to start, or returns the error that prevents it. No source says
   // whether a failed compile counts; here it does, which is the safe assumption.
   absl::Status Begin();
+  // How long to wait until Begin() does not fail because of the last failed compile.
+  absl::Duration PauseLeft();
   // Records that the compile started last failed in the compiler.
   void Fail();
   // Resets to the state of a new process. Tests pass their own clock.

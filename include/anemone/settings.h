@@ -39,7 +39,7 @@ struct Settings {
   // arrays have new sizes. This is the number of such plans that are kept: those used last.
   int max_plans = 8;
 
-  std::string device = "auto";  // "software" everywhere; "apple" is for a later version
+  std::string device = "auto";  // or "software", "apple": docs/apple.md
   // "fast", or "exact": every known rule of the target's arithmetic. "exact,RULE=OPTION[,...]" sets
   // a rule that the sources leave open (numerics.json): "exact,mac-tile=none".
   std::string numerics = "fast";

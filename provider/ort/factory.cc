@@ -1,5 +1,6 @@
 #include "provider/ort/factory.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -12,6 +13,7 @@
 #include "anemone/version.h"
 #include "base/guarded.h"
 #include "base/status_macros.h"
+#include "engine/apple/apple_device.h"
 #include "provider/ort/context.h"
 #include "provider/ort/options.h"
 #include "provider/ort/provider.h"
@@ -34,12 +36,12 @@ OrtStatus* GetSupportedDevices(OrtEpFactory* self, const OrtHardwareDevice* cons
                }));
 }
 
-OrtStatus* CreateEp(OrtEpFactory* self, const OrtHardwareDevice* const*,
-                    const OrtKeyValuePairs* const*, size_t, const OrtSessionOptions* options,
+OrtStatus* CreateEp(OrtEpFactory* self, const OrtHardwareDevice* const* devices,
+                    const OrtKeyValuePairs* const*, size_t count, const OrtSessionOptions* options,
                     const OrtLogger* logger, OrtEp** ep) noexcept {
   *ep = nullptr;
   return ToOrt(Of(self).api(), Guarded("make the provider", [&]() -> absl::Status {
-                 ANEMONE_ASSIGN_OR_RETURN(*ep, Of(self).Create(options, logger));
+                 ANEMONE_ASSIGN_OR_RETURN(*ep, Of(self).Create({devices, count}, options, logger));
                  return absl::OkStatus();
                }));
 }
@@ -77,6 +79,10 @@ std::map<std::string, std::string> OwnEntries(const std::map<std::string, std::s
     if (absl::StartsWithIgnoreCase(key, prefix)) own[key.substr(prefix.size())] = value;
   }
   return own;
+}
+
+bool IsNpu(const OrtApi& api, const OrtHardwareDevice* device) {
+  return api.HardwareDevice_Type(device) == OrtHardwareDeviceType_NPU;
 }
 
 OrtStatus* Validate(OrtEpFactory*, const OrtHardwareDevice* const*, size_t, const char* info,
@@ -122,12 +128,16 @@ Factory::Factory(const OrtApi& api, bool claims_once)
 absl::StatusOr<size_t> Factory::FindDevices(absl::Span<const OrtHardwareDevice* const> devices,
                                             absl::Span<OrtEpDevice*> found) {
   size_t count = 0;
-  const OrtOwned<OrtKeyValuePairs> metadata = NewPairs(api_);
-  api_.AddKeyValuePair(metadata.get(), "engine", "software");
+  const OrtOwned<OrtKeyValuePairs> software = NewPairs(api_), apple = NewPairs(api_);
+  api_.AddKeyValuePair(software.get(), "engine", "software");
+  api_.AddKeyValuePair(apple.get(), "engine", "apple");
   for (const OrtHardwareDevice* device : devices) {
-    // The software engine. The silicon (an NPU of macOS) is for a later version.
-    if (api_.HardwareDevice_Type(device) != OrtHardwareDeviceType_CPU) continue;
+    // The software engine is on every CPU; the engine of a Mac is an NPU.
+    const bool is_npu = IsNpu(api_, device);
+    if (is_npu && !AppleHostTarget().ok()) continue;
+    if (!is_npu && api_.HardwareDevice_Type(device) != OrtHardwareDeviceType_CPU) continue;
     if (count == found.size()) break;
+    const auto& metadata = is_npu ? apple : software;
     ANEMONE_RETURN_IF_ERROR(FromOrt(
         api_,
         api_.GetEpApi()->CreateEpDevice(this, device, metadata.get(), nullptr, &found[count])));
@@ -136,9 +146,13 @@ absl::StatusOr<size_t> Factory::FindDevices(absl::Span<const OrtHardwareDevice* 
   return count;
 }
 
-absl::StatusOr<OrtEp*> Factory::Create(const OrtSessionOptions* options, const OrtLogger* logger) {
+absl::StatusOr<OrtEp*> Factory::Create(absl::Span<const OrtHardwareDevice* const> devices,
+                                       const OrtSessionOptions* options, const OrtLogger* logger) {
   ANEMONE_ASSIGN_OR_RETURN(const auto entries, SessionEntries(api_, options));
   ANEMONE_ASSIGN_OR_RETURN(PluginOptions read, ReadPluginOptions(OwnEntries(entries)));
+  const bool has_npu = std::any_of(devices.begin(), devices.end(),
+                                   [&](const auto* device) { return IsNpu(api_, device); });
+  if (read.settings.device == "auto" && !has_npu) read.settings.device = "software";
   // Check the paths now, while errors can be reported.
   for (const auto& [name, path] : {std::pair("report_path", &read.report_path),
                                    std::pair("profile_path", &read.profile_path)}) {
@@ -158,6 +172,7 @@ absl::StatusOr<OrtEp*> Factory::Create(const OrtSessionOptions* options, const O
   }
   auto provider = std::make_unique<Provider>(api_, logger, std::move(read),
                                              ContextOptions::Read(entries), claims_once_);
+  ANEMONE_RETURN_IF_ERROR(provider->OpenDevice());
   ++holders_;
   return provider.release();
 }

@@ -22,7 +22,8 @@ class Factory : public OrtEpFactory {
   // Writes the provider's devices to `found`, and returns their number.
   absl::StatusOr<size_t> FindDevices(absl::Span<const OrtHardwareDevice* const> devices,
                                      absl::Span<OrtEpDevice*> found);
-  absl::StatusOr<OrtEp*> Create(const OrtSessionOptions* options, const OrtLogger* logger);
+  absl::StatusOr<OrtEp*> Create(absl::Span<const OrtHardwareDevice* const> devices,
+                                const OrtSessionOptions* options, const OrtLogger* logger);
 
   // Releases a reference; the last one deletes the factory. ONNX Runtime has one, and so has each
   // provider, because providers may outlive the registration.

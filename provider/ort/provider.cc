@@ -9,6 +9,7 @@
 #include "base/status_macros.h"
 #include "base/threads.h"
 #include "kernels/custom_domain.h"
+#include "provider/devices.h"
 #include "provider/ort/claims.h"
 #include "provider/ort/evaluator.h"
 #include "provider/ort_status.h"
@@ -108,7 +109,6 @@ Provider::Provider(const OrtApi& api, const OrtLogger* logger, PluginOptions opt
       contexts_(std::move(contexts)),
       claims_once_(claims_once),
       importing_(Importing(api)),
-      device_(MakeSoftwareDevice({.numerics = options_.numerics})),
       memory_(options_.settings.memory_limit),
       arena_(ThreadsOf(options_.settings.threads)),
       compatibility_(CompatibilityInfo()),
@@ -134,6 +134,15 @@ Provider::Provider(const OrtApi& api, const OrtLogger* logger, PluginOptions opt
   } else {
     cache_ = *std::move(cache);
   }
+}
+
+absl::Status Provider::OpenDevice() {
+  const auto warn = [this](const std::string& note) {
+    Log(ORT_LOGGING_LEVEL_WARNING, absl::StrCat("ANE: ", note));
+  };
+  ANEMONE_ASSIGN_OR_RETURN(device_, MakeDevice(options_.settings, *options_.planning.target,
+                                               {.numerics = options_.numerics}, warn));
+  return absl::OkStatus();
 }
 
 Provider::~Provider() {

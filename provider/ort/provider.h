@@ -31,6 +31,8 @@ class Provider : public OrtEp {
   // `logger` is the session's; `claims_once` as in factory.h.
   Provider(const OrtApi& api, const OrtLogger* logger, PluginOptions options,
            ContextOptions contexts, bool claims_once);
+  // Opens the device of the options; before anything else. Errors: those of MakeDevice().
+  absl::Status OpenDevice();
   // Writes the profile.
   ~Provider();
 

@@ -35,6 +35,8 @@ ELSEWHERE = {
     "numerics.cc": "cmake/generate_numerics.py",
     "numerics.h": "cmake/generate_numerics.py",
     "cost_table.cc": "cmake/generate_tables.py",
+    "anemone-self-test.json": "tools/command/self_test.cc",
+    "apple_fact_table.h": "cmake/generate_tables.py",
     "device_limit_table.h": "cmake/generate_tables.py",
     "hidden_layer_table.cc": "cmake/generate_tables.py",
     "mil_operation_table.cc": "cmake/generate_tables.py",

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <fstream>
+#include <memory>
 #include <set>
 #include <string>
 #include <utility>
@@ -24,6 +25,7 @@
 #include "partitioner/plan_json.h"
 #include "provider/settings.h"
 #include "tools/command/commands.h"
+#include "tools/command/device_answer.h"
 
 namespace anemone {
 namespace {
@@ -172,16 +174,21 @@ Json ResultJson(const Case& c, const Target& target, Route route, const Operatio
   return json;
 }
 
-absl::StatusOr<Json> AskTarget(const Case& c, const std::string& name, bool rewrites) {
+// `device` is asked too, unless it is null.
+absl::StatusOr<Json> AskTarget(const Case& c, const std::string& name, bool rewrites,
+                               Device* device) {
   ANEMONE_RETURN_IF_ERROR(c.error);
   ANEMONE_ASSIGN_OR_RETURN(PlanOptions asked, PlanOptionsOf({.target = name, .route = c.route}));
   ANEMONE_ASSIGN_OR_RETURN(OperationVerdict answer,
                            JudgeOperation(c.call, *asked.target, asked.route, rewrites));
-  return ResultJson(c, *asked.target, asked.route, answer);
+  Json json = ResultJson(c, *asked.target, asked.route, answer);
+  if (device != nullptr) {
+    json["on_device"] = AskDevice(*device, c.call, *asked.target, asked.route, answer);
+  }
+  return json;
 }
 
-// Without the target, which is in front of it.
-std::string ResultText(const Json& result) {
+std::string VerdictText(const Json& result) {
   std::string text = absl::StrFormat("%-8s %-18s ", Cell(result["route"]), Cell(result["op"]));
   if (result.contains("error")) return absl::StrCat(text, "error\n");
   absl::StrAppend(&text, absl::AsciiStrToUpper(Cell(result["verdict"])));
@@ -204,6 +211,15 @@ std::string ResultText(const Json& result) {
                   " [", Cell(result["rule"]), "]\n");
   if (std::string remedy = Cell(result["remedy"]); !remedy.empty()) {
     absl::StrAppend(&text, "    remedy: ", remedy, "\n");
+  }
+  return text;
+}
+
+// Without the target, which is in front of it.
+std::string ResultText(const Json& result) {
+  std::string text = VerdictText(result);
+  if (result.contains("on_device")) {
+    absl::StrAppend(&text, "    ", DeviceAnswerText(result["on_device"]), "\n");
   }
   return text;
 }
@@ -261,13 +277,19 @@ int ConfirmCommand(const Options& options) {
   }
   const absl::StatusOr<std::vector<Case>> cases = CasesOf(options);
   if (!cases.ok()) return Fail(cases.status());
+  std::unique_ptr<Device> device;
+  if (options.settings.device == "apple") {
+    auto opened = DeviceToAsk();
+    if (!opened.ok()) return Fail(opened.status());
+    device = *std::move(opened);
+  }
   int code = kExitDone;
   bool as_expected = true;
   std::set<std::string> told;  // an error in the call is the same for every target and route
   Json results = Json::array();
   for (const Case& c : *cases) {
     for (const std::string& name : c.targets) {
-      absl::StatusOr<Json> result = AskTarget(c, name, options.confirm_rewrites);
+      absl::StatusOr<Json> result = AskTarget(c, name, options.confirm_rewrites, device.get());
       if (!result.ok()) {
         absl::Status status = result.status();
         if (options.probe.empty()) {  // it is in the command line

@@ -32,6 +32,7 @@
 #include "provider/new_file.h"
 #include "provider/package/program_cache.h"
 #include "tools/command/commands.h"
+#include "tools/command/self_test.h"
 
 namespace anemone {
 namespace {
@@ -266,6 +267,7 @@ Json ToJson(const std::vector<Finding>& findings, bool well) {
 }  // namespace
 
 int DoctorCommand(const Options& options) {
+  if (!options.self_test.empty()) return SelfTest(options);
   const auto plugin = FindPlugin(options.plugin);
   const std::string problem =
       plugin.ok() ? LoadingProblemInChild(*plugin) : std::string(plugin.status().message());

@@ -60,6 +60,7 @@ struct Options {
   double timeout = 0;
   int64_t process_memory = 0;
   std::vector<std::string> setting_words;  // the flags that are settings, except --target
+  std::string self_test;                   // doctor: a file of cases
   std::string plugin;  // doctor: its library; "": the one that came with the command
 };
 

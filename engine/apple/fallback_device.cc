@@ -1,0 +1,103 @@
+#include "engine/apple/fallback_device.h"
+
+#include <mutex>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+
+namespace anemone {
+namespace {
+
+struct FallbackProgram final : public Program {
+  FallbackProgram(const Network& n, const Target& t, Route r) : network(n), target(t), route(r) {}
+
+  void SetPorts(const Program& program) {
+    inputs_ = program.inputs();
+    outputs_ = program.outputs();
+  }
+
+  const Network network;
+  const Target& target;
+  const Route route;
+  std::unique_ptr<Program> first;           // null if the first device could not compile it
+  mutable std::mutex mutex;                 // of `second`
+  mutable std::unique_ptr<Program> second;  // once it is needed; then it runs
+};
+
+std::string NameOf(const Network& network) {
+  return network.outputs.empty() ? "without outputs"
+                                 : absl::StrCat("of '", network.outputs[0].name, "'");
+}
+
+class FallbackDevice final : public Device {
+ public:
+  FallbackDevice(std::unique_ptr<Device> first, std::unique_ptr<Device> second,
+                 std::function<void(const std::string&)> note)
+      : first_(std::move(first)), second_(std::move(second)), note_(std::move(note)) {}
+  std::string name() const override {
+    return absl::StrCat(first_->name(), ", else ", second_->name());
+  }
+
+  absl::StatusOr<std::unique_ptr<Program>> Compile(const Network& network, const Target& target,
+                                                   Route route) override {
+    auto program = std::make_unique<FallbackProgram>(network, target, route);
+    auto made = first_->Compile(network, target, route);
+    if (made.ok()) {
+      program->first = *std::move(made);
+      program->SetPorts(*program->first);
+      return program;
+    }
+    ANEMONE_ASSIGN_OR_RETURN(program->second, second_->Compile(network, target, route));
+    Tell(network, "was not compiled", made.status());
+    program->SetPorts(*program->second);
+    return program;
+  }
+
+  absl::Status Run(const Program& base, const Request& request) override {
+    const auto& program = static_cast<const FallbackProgram&>(base);
+    const Program* second = Second(program);
+    if (second == nullptr) {
+      const absl::Status run = first_->Run(*program.first, request);
+      if (run.ok()) return run;
+      ANEMONE_ASSIGN_OR_RETURN(second, CompileSecond(program, run));
+    }
+    return second_->Run(*second, request);
+  }
+
+ private:
+  static const Program* Second(const FallbackProgram& program) {
+    const std::lock_guard<std::mutex> lock(program.mutex);
+    return program.second.get();
+  }
+
+  absl::StatusOr<const Program*> CompileSecond(const FallbackProgram& program,
+                                               const absl::Status& why) {
+    const std::lock_guard<std::mutex> lock(program.mutex);
+    if (program.second == nullptr) {
+      ANEMONE_ASSIGN_OR_RETURN(program.second,
+                               second_->Compile(program.network, program.target, program.route));
+      Tell(program.network, "did not run", why);
+    }
+    return program.second.get();
+  }
+
+  void Tell(const Network& network, absl::string_view what, const absl::Status& why) const {
+    note_(absl::StrCat("the engine segment ", NameOf(network), " ", what, " on the device ",
+                       first_->name(), ", so it runs on the device ", second_->name(), ": ",
+                       why.message()));
+  }
+
+  const std::unique_ptr<Device> first_, second_;
+  const std::function<void(const std::string&)> note_;
+};
+
+}  // namespace
+
+std::unique_ptr<Device> MakeFallbackDevice(std::unique_ptr<Device> first,
+                                           std::unique_ptr<Device> second,
+                                           std::function<void(const std::string&)> note) {
+  return std::make_unique<FallbackDevice>(std::move(first), std::move(second), std::move(note));
+}
+
+}  // namespace anemone

@@ -1,0 +1,37 @@
+#include "provider/devices.h"
+
+#include <utility>
+
+#include "base/annotated.h"
+#include "base/status_macros.h"
+#include "engine/apple/apple_device.h"
+#include "engine/apple/fallback_device.h"
+#include "engine/software/device_limits.h"
+
+namespace anemone {
+namespace {
+
+// Whether `auto` may use the engine of this machine.
+bool WantsApple(const Settings& settings, const Target& target, const SoftwareOptions& software) {
+  if (software.numerics.is_exact() || software.observed || settings.device_limits) return false;
+  const auto host = AppleHostTarget();
+  return host.ok() && *host == &target;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Device>> MakeDevice(const Settings& settings, const Target& target,
+                                                   const SoftwareOptions& software,
+                                                   std::function<void(const std::string&)> note) {
+  if (settings.device == "apple") {
+    auto device = OpenAppleDevice();
+    return device.ok() ? std::move(device) : Annotated(device.status(), "device 'apple'");
+  }
+  std::unique_ptr<Device> device = MakeSoftwareDevice(software);
+  if (settings.device_limits) device = MakeLimitedDevice(std::move(device));
+  if (settings.device != "auto" || !WantsApple(settings, target, software)) return device;
+  ANEMONE_ASSIGN_OR_RETURN(auto apple, OpenAppleDevice());
+  return MakeFallbackDevice(std::move(apple), std::move(device), std::move(note));
+}
+
+}  // namespace anemone

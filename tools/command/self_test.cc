@@ -1,0 +1,180 @@
+#include "tools/command/self_test.h"
+
+#include <sys/utsname.h>
+
+#include <algorithm>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "anemone/version.h"
+#include "base/printable.h"
+#include "base/status_macros.h"
+#include "device_limit_table.h"  // generated
+#include "engine/apple/apple_device.h"
+#include "engine/formats/json.h"
+#include "engine/formats/json_keys.h"
+#include "kernels/mil.h"
+#include "partitioner/plan_json.h"
+#include "tools/command/commands.h"
+#include "tools/command/device_answer.h"
+#include "tools/command/progress.h"
+#include "tools/compare/array_file.h"
+#include "tools/compare/child_process.h"
+
+namespace anemone {
+namespace {
+
+constexpr char kDefaultOutput[] = "anemone-self-test.json";
+
+absl::StatusOr<Json> ReadCases(const std::string& path) {
+  std::ifstream file(path);
+  Json json = Json::parse(file, nullptr, /*allow_exceptions=*/false);
+  if (json.is_object() && json.contains("compile")) json = json["compile"];
+  if (json.is_array() && !json.empty()) return json;
+  return absl::InvalidArgumentError(
+      absl::StrCat("file '", path, "': want a JSON list of cases, as `confirm --probe` takes"));
+}
+
+// Judges one case for `target`, and asks the device.
+absl::StatusOr<Json> AskCase(const Json& from, Device& device, const Target& target) {
+  MilCall call;
+  std::string id, route_name;
+  ANEMONE_RETURN_IF_ERROR(ReadIfThere(from, "id", id));
+  ANEMONE_RETURN_IF_ERROR(ReadIfThere(from, "route", route_name));
+  ANEMONE_RETURN_IF_ERROR(ReadMilCall(from, call));
+  ANEMONE_ASSIGN_OR_RETURN(const Route route, ParseRoute(route_name));
+  ANEMONE_ASSIGN_OR_RETURN(const OperationVerdict answer,
+                           JudgeOperation(call, target, route, /*rewrites=*/false));
+  Json json = {
+      {"id", id}, {"op", call.op}, {"route", route_name}, {"accepted", answer.verdict.accepted}};
+  AddReason(answer.verdict, json);
+  json["on_device"] = AskDevice(device, call, target, route, answer);
+  return json;
+}
+
+// In a child: the results of some cases, as text.
+absl::StatusOr<std::string> AskCases(const std::vector<Json>& cases) {
+  ANEMONE_ASSIGN_OR_RETURN(const std::unique_ptr<Device> device, DeviceToAsk());
+  ANEMONE_ASSIGN_OR_RETURN(const Target* const host, AppleHostTarget());
+  if (host == nullptr) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("device '", device->name(),
+                     "': the chip is not in the tables; tell us its name (Apple menu, About)"));
+  }
+  Json results = Json::array();
+  for (const Json& from : cases) {
+    auto result = AskCase(from, *device, *host);
+    if (!result.ok()) {
+      const Json id = from.is_object() && from.contains("id") ? from["id"] : Json();
+      result = Json{{"id", id}, {"error", std::string(result.status().message())}};
+    }
+    results.push_back(*std::move(result));
+  }
+  return JsonText({{"device", device->name()},
+                   {"target", std::string(host->option_name())},
+                   {"results", std::move(results)}});
+}
+
+absl::StatusOr<Json> AskInChild(const std::vector<Json>& cases) {
+  ANEMONE_ASSIGN_OR_RETURN(const ChildResult made, InChild([&] { return AskCases(cases); }));
+  return Json::parse(made.text, nullptr, /*allow_exceptions=*/false);
+}
+
+std::string SystemName() {
+  utsname name{};
+  if (uname(&name) != 0) return "";
+  return absl::StrCat(name.sysname, " ", name.release, " ", name.machine);
+}
+
+class SelfTester {
+ public:
+  explicit SelfTester(Progress& progress) : progress_(progress) {}
+
+  absl::StatusOr<Json> Run(const Json& cases) {
+    const auto at_once = static_cast<size_t>(device_limit::kCompilesPerProcess.value);
+    for (size_t first = 0; first < cases.size(); first += at_once) {
+      const size_t end = std::min(first + at_once, cases.size());
+      progress_.Step(absl::StrCat("asking the engine, case ", first + 1, " of ", cases.size()));
+      ANEMONE_RETURN_IF_ERROR(Ask({cases.begin() + first, cases.begin() + end}));
+    }
+    document_["summary"] = {
+        {"cases", cases.size()}, {"agree", agree_}, {"differ", differ_}, {"unknown", unknown_}};
+    return std::move(document_);
+  }
+
+ private:
+  // If the process of several cases ends without a result, each case gets a process of its own.
+  absl::Status Ask(const std::vector<Json>& cases) {
+    auto made = AskInChild(cases);
+    if (made.ok()) {
+      Add(*made);
+      return absl::OkStatus();
+    }
+    if (!absl::IsInternal(made.status())) return made.status();
+    if (cases.size() > 1) {
+      for (const Json& one : cases) ANEMONE_RETURN_IF_ERROR(Ask({one}));
+      return absl::OkStatus();
+    }
+    ++unknown_;
+    document_["results"].push_back(
+        {{"id", cases[0].value("id", "")}, {"error", std::string(made.status().message())}});
+    return absl::OkStatus();
+  }
+
+  void Add(const Json& made) {
+    document_["device"] = made["device"];
+    document_["target"] = made["target"];
+    for (const Json& result : made["results"]) {
+      const Json differs =
+          result.contains("on_device") ? result["on_device"]["differs"] : Json(nullptr);
+      ++(differs.is_null() ? unknown_ : differs.get<bool>() ? differ_ : agree_);
+      document_["results"].push_back(result);
+    }
+  }
+
+  Progress& progress_;
+  Json document_ = {
+      {"schema", 1},       {"version", kVersion}, {"system", SystemName()},  {"device", nullptr},
+      {"target", nullptr}, {"summary", nullptr},  {"results", Json::array()}};
+  int agree_ = 0, differ_ = 0, unknown_ = 0;
+};
+
+absl::StatusOr<std::string> Test(const Options& options) {
+  ANEMONE_ASSIGN_OR_RETURN(const Json cases, ReadCases(options.self_test));
+  Progress progress(options.quiet);
+  ANEMONE_ASSIGN_OR_RETURN(const Json document, SelfTester(progress).Run(cases));
+  const std::string path = options.output.empty() ? kDefaultOutput : options.output;
+  const std::string text = absl::StrCat(JsonText(document), "\n");
+  ANEMONE_RETURN_IF_ERROR(
+      WriteFileAtomically(path, {reinterpret_cast<const std::byte*>(text.data()), text.size()}));
+  if (options.json) return text;
+  std::string told;
+  for (const Json& result : document["results"]) {
+    if (!result.contains("on_device") || result["on_device"]["differs"] != Json(true)) continue;
+    absl::StrAppend(&told, Cell(result["id"]), "  ", Cell(result["op"]), ", ",
+                    result["accepted"].get<bool>() ? "accepted" : "refused", " by the tables\n    ",
+                    DeviceAnswerText(result["on_device"]), "\n");
+  }
+  const Json& summary = document["summary"];
+  return Printable(told) + absl::StrCat(summary["cases"].get<int>(),
+                                        " cases: ", summary["agree"].get<int>(), " agree, ",
+                                        summary["differ"].get<int>(), " differ, ",
+                                        summary["unknown"].get<int>(), " unknown; all are in ",
+                                        path, ", which you can send us\n");
+}
+
+}  // namespace
+
+int SelfTest(const Options& options) {
+  const absl::StatusOr<std::string> text = Test(options);
+  if (!text.ok()) return Fail(text.status());
+  std::fputs(text->c_str(), stdout);
+  return kExitDone;
+}
+
+}  // namespace anemone
