@@ -37,7 +37,8 @@ DrawnNodes::DrawnNodes(const Model& model) : model_(model), place_(model.origins
   for (size_t i = 0; i < model.origins.size(); ++i) {
     by_id_.emplace(model.origins[i].id, static_cast<OriginId>(i));
   }
-  AddGraph(model.graph, 0);
+  AddNodes(model.graph, 0);
+  AddEdges(model.graph);
   for (OriginId id = 0; id < static_cast<OriginId>(place_.size()); ++id) {
     if (place_[id] != kNone) continue;
     place_[id] = static_cast<int>(nodes_.size());
@@ -69,7 +70,7 @@ void DrawnNodes::Measure(const Graph& graph, const Node& node, DrawnNode& drawn)
   }
 }
 
-void DrawnNodes::AddGraph(const Graph& graph, int part) {
+void DrawnNodes::AddNodes(const Graph& graph, int part) {
   for (const Node& node : graph.nodes) {
     const OriginId origin = NamingOrigin(model_, node);
     if (place_[origin] == kNone) {
@@ -79,13 +80,16 @@ void DrawnNodes::AddGraph(const Graph& graph, int part) {
     Measure(graph, node, nodes_[place_[origin]]);
   }
   for (const Node& node : graph.nodes) {
-    const int place = PlaceOf(node);
-    for (OriginId origin : node.origins) {
-      if (place_[origin] != kNone) continue;
-      place_[origin] = place;
-      nodes_[place].joined.push_back(origin);
+    const int owner = PlaceOf(node);
+    for (const Attribute::GraphPtr& body : BodiesOf(node)) {
+      owners_.push_back(owner);
+      AddNodes(*body, static_cast<int>(owners_.size()));
     }
   }
+}
+
+// Also joins the nodes of the file that are not drawn to those that they became part of.
+void DrawnNodes::AddEdges(const Graph& graph) {
   absl::flat_hash_set<std::pair<int, int>> known;
   for (const Node& node : graph.nodes) {
     const int reader = PlaceOf(node);
@@ -99,12 +103,13 @@ void DrawnNodes::AddGraph(const Graph& graph, int part) {
         }
       }
     }
-  }
-  for (const Node& node : graph.nodes) {
-    const int owner = PlaceOf(node);
-    for (const Attribute::GraphPtr& body : BodiesOf(node)) {
-      owners_.push_back(owner);
-      AddGraph(*body, static_cast<int>(owners_.size()));
+    const std::vector<Attribute::GraphPtr> bodies = BodiesOf(node);
+    for (const Attribute::GraphPtr& body : bodies) AddEdges(*body);
+    if (!bodies.empty()) continue;  // it also has the origins of the nodes in its bodies
+    for (OriginId origin : node.origins) {
+      if (place_[origin] != kNone) continue;
+      place_[origin] = reader;
+      nodes_[reader].joined.push_back(origin);
     }
   }
 }

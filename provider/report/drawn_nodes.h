@@ -37,7 +37,8 @@ class DrawnNodes {
   int Find(absl::string_view id) const;
 
  private:
-  void AddGraph(const Graph& graph, int part);
+  void AddNodes(const Graph& graph, int part);
+  void AddEdges(const Graph& graph);
   void Measure(const Graph& graph, const Node& node, DrawnNode& drawn) const;
   int PlaceOf(const Node& node) const;
 

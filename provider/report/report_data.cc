@@ -140,6 +140,12 @@ class Writer {
             {"owners", drawn_.owners()}};
   }
 
+  // The id of the node that is drawn there; PlaceOf() also leads there from nodes that became part
+  // of it.
+  const std::string& OwnIdOf(int place) const {
+    return plans_.model(0).origins[drawn_.nodes()[place].origin].id;
+  }
+
   int PlaceOf(const Model& model, OriginId origin) const {
     return drawn_.Find(model.origins[origin].id);
   }
@@ -167,8 +173,10 @@ class Writer {
       for (const PlanEntry& entry : part.plan->entries) {
         for (OriginId origin : entry.origins) {
           const int at = PlaceOf(model, origin);
+          if (at == kNone) continue;
           // A node that became part of another has its entry, if it has none of its own.
-          if (at != kNone && (entry_by_place[at] == kNone || origin == entry.shown)) {
+          const bool is_own = OwnIdOf(at) == model.origins[origin].id;
+          if (is_own || entry_by_place[at] == kNone) {
             entry_by_place[at] = static_cast<int>(shown.size());
           }
         }

@@ -11,7 +11,7 @@ import sys
 import tempfile
 import unittest
 
-from onnx import helper
+from onnx import TensorProto, helper
 
 PICTURES = "--pictures" in sys.argv and sys.argv.remove("--pictures") is None
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "cli"))
@@ -56,6 +56,17 @@ def deep(layers):
         j = add("Mul", f"{prefix}/mlp/Mul", g, h)
         last = add("Add", f"{prefix}/mlp/Add", j, f)
     return model(nodes, [tensor("x", SHAPE)], [tensor(last, SHAPE)])
+
+
+def branches():
+    """An If with a node in one body, and two in the other."""
+    def body(name, *operators):
+        nodes = [helper.make_node(op, [f"{name}{i}" if i else "x"], [f"{name}{i + 1}"], name=f"{name}_{op}")
+                 for i, op in enumerate(operators)]
+        return helper.make_graph(nodes, name, [], [tensor(f"{name}{len(operators)}", SHAPE)])
+    choice = helper.make_node("If", ["c"], ["y"], name="choice", then_branch=body("then", "Relu"),
+                              else_branch=body("else", "Sigmoid", "Tanh"))
+    return model([choice], [tensor("x", SHAPE), tensor("c", [], TensorProto.BOOL)], [tensor("y", SHAPE)])
 
 
 @unittest.skipIf(driver.why_not(), driver.why_not())
@@ -135,7 +146,13 @@ class ReportPage(unittest.TestCase):
         self.assertEqual([], page.problems)
 
     def test_every_node_of_check_is_in_the_page(self):
-        source = EXPORTED / "mobilevit_dynamo.onnx"
+        branching = self.folder / "branching.onnx"
+        branching.write_bytes(branches().SerializeToString())
+        for source in (EXPORTED / "mobilevit_dynamo.onnx", EXPORTED / "gpt2_past_torchscript.onnx", branching):
+            with self.subTest(source.name):
+                self.compare_with_check(source)
+
+    def compare_with_check(self, source):
         path, data = self.report(source, name="ids")
         checked = json.loads(anemone("check", source, "--json").stdout)["models"][0]["targets"][0]
         self.assertLessEqual({node["id"] for node in checked["nodes"]}, set(data["nodes"]["id"]))
@@ -147,6 +164,27 @@ class ReportPage(unittest.TestCase):
             self.assertEqual(node["placement"], ["engine", "cpu", "folded"][entries["place"][entry]])
             self.assertEqual(node["segment"], None if entries["segment"][entry] < 0 else entries["segment"][entry])
             self.assertEqual(node["cost"] and node["cost"]["us"], entries["us"][entry])
+
+    def test_bodies_are_blocks(self):
+        path, data = self.report(branches(), name="bodies")
+        page = self.opened(path)
+        self.assertEqual([0, 0], data["nodes"]["owners"])
+        for id in ("/#0", "/then_branch:If_0/#0", "/else_branch:If_0/#1"):
+            page.click(f'[data-node="{id}"]')
+            self.assertIn(id, page.inner_text("#node"))
+        self.assertEqual(2, page.locator("text=body of choice").count())
+        self.assertEqual([], page.problems)
+
+    def test_zooming_out_shows_all(self):
+        path, _ = self.report(deep(40), name="far")
+        page = self.opened(path)
+        for _ in range(30):
+            page.click("#zoom-out")
+        self.assertEqual(400, page.locator("[data-node]").count())
+        box = page.locator("#graph").bounding_box()
+        for id in ("/#0", "/#399"):
+            node = page.locator(f'[data-node="{id}"]').bounding_box()
+            self.assertTrue(box["y"] < node["y"] < box["y"] + box["height"], (id, node, box))
 
     def test_the_treemap_opens_folders(self):
         path, _ = self.report(deep(12), name="map")

@@ -2,7 +2,7 @@
 // nodes in the order of the model. It ends where few values cross, best between two modules.
 
 const ONE_BLOCK = 260;         // so many nodes are not cut
-const MOST_IN_BLOCK = 200, LEAST_IN_BLOCK = 50;
+const MOST_IN_BLOCK = 120, LEAST_IN_BLOCK = 40;
 const MOST_OPEN = 20000;       // with more nodes than this, all blocks are closed at first
 const MOST_CROSSING = 12;      // values that are drawn from one block to the next
 
@@ -16,8 +16,8 @@ function sharedDepth(a, b) {
 // Where to cut `nodes`: lists of nodes.
 function cutIntoRuns(nodes) {
   if (nodes.length <= ONE_BLOCK) return [nodes];
-  const most = COUNT > MOST_OPEN ? 2 * MOST_IN_BLOCK : MOST_IN_BLOCK;
-  const least = COUNT > MOST_OPEN ? 2 * LEAST_IN_BLOCK : LEAST_IN_BLOCK;
+  const most = COUNT > MOST_OPEN ? 3 * MOST_IN_BLOCK : MOST_IN_BLOCK;
+  const least = COUNT > MOST_OPEN ? 3 * LEAST_IN_BLOCK : LEAST_IN_BLOCK;
   const at = new Map(nodes.map((node, i) => [node, i]));
   const change = new Int32Array(nodes.length + 2);
   for (const [node, i] of at) {
@@ -60,10 +60,19 @@ function titleOfBlock(nodes) {
   for (const [key, count] of counts) {
     if (count >= 0.6 * nodes.length && key.length > best.length) best = key;
   }
-  if (best) return best;
+  if (best) return rangeIn(best, nodes);
   const operators = new Map();
   for (const node of nodes) operators.set(opOf(node), (operators.get(opOf(node)) ?? 0) + 1);
   return [...operators].sort((a, b) => b[1] - a[1]).slice(0, 3).map(([op, count]) => `${count} ${cut(op, 20)}`).join(", ");
+}
+
+// "model/layers.0 to layers.19": the first and the last part of a folder that the block holds.
+function rangeIn(folder, nodes) {
+  const depth = folder.split("/").length;
+  const inside = nodes.map(pathOf).filter(path => path.length > depth && path.slice(0, depth).join("/") === folder);
+  const first = inside[0]?.[depth], last = inside.at(-1)?.[depth];
+  if (!first) return folder;
+  return first === last ? `${folder}/${first}` : `${folder}/${first} to ${last}`;
 }
 
 // A block: its nodes, whether it is open, where it is (y; x is centred), its size, and its layout.

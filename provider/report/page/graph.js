@@ -112,12 +112,14 @@ function rectangle(margin) {
           top: (-view.y - margin * h) / view.scale, bottom: (-view.y + (1 + margin) * h) / view.scale};
 }
 
+const NEAR = 0.05;  // blocks in this margin are laid out at once, others when there is time
+const isWaiting = block => block.isOpen && block.layout === null;
 const isSeen = (block, rect) => block.y + block.height + BLOCK_GAP >= rect.top && block.y <= rect.bottom;
 
 // Lays out the blocks in view. The view stays at the middle block if heights change.
 function settle(rect) {
   for (let round = 0; round < 4; ++round) {
-    const waiting = BLOCKS.filter(block => block.isOpen && block.layout === null && isSeen(block, rect));
+    const waiting = BLOCKS.filter(block => isWaiting(block) && isSeen(block, rect));
     if (!waiting.length) return;
     if (waiting.reduce((sum, block) => sum + block.nodes.length, 0) > 2 * MOST_DRAWN) return;
     const before = new Map(waiting.map(block => [block, block.height]));
@@ -127,7 +129,7 @@ function settle(rect) {
     }
     stack();
     clear(elements, frames, wires);  // the blocks below have moved
-    rect = rectangle(0.5);
+    rect = rectangle(NEAR);
   }
 }
 
@@ -157,13 +159,13 @@ function keep(map, wanted, make, parent) {
 
 let drawnFar = false;
 function redraw() {
+  settle(rectangle(NEAR));
   const rect = rectangle(0.5);
-  settle(rect);
-  const seen = BLOCKS.filter(block => isSeen(block, rect));
+  const seen = BLOCKS.filter(block => isSeen(block, rect)), waiting = seen.filter(isWaiting);
   const wanted = new Map();
-  let far = seen.some(block => block.isOpen && block.layout === null);
+  let far = waiting.some(block => isSeen(block, rectangle(NEAR)));
   for (const block of far ? [] : seen) {
-    if (!block.isOpen) continue;
+    if (!block.isOpen || isWaiting(block)) continue;
     const origin = originOf(block);
     for (const [node, box] of block.layout.boxes) {
       const y = origin + box.y;
@@ -190,14 +192,23 @@ function redraw() {
   drawing.setAttribute("width", (rect.right - rect.left) * s);
   drawing.setAttribute("height", (rect.bottom - rect.top) * s);
   world.setAttribute("transform", `translate(${-rect.left * s},${-rect.top * s}) scale(${s})`);
-  drawn = {...rectangle(0.5), scale: s};
+  drawn = {...rect, scale: s, waiting: far ? [] : waiting};
+}
+
+// Keeps the graph in the window: all of it if it fits, else a part of it.
+function holdView() {
+  const {clientWidth: w, clientHeight: h} = graphBox, width = all.width * view.scale, height = all.height * view.scale;
+  const within = (value, low, high) => Math.min(Math.max(value, low), high);
+  view.x = within(view.x, 0.1 * w - width / 2, 0.9 * w + width / 2);
+  view.y = height + 24 <= h ? within(view.y, 12, h - height - 12) : within(view.y, 0.5 * h - height, 0.5 * h);
 }
 
 // Shows the view: moves what is drawn, and draws again if the window leaves it.
 function showView() {
+  holdView();
   const rect = rectangle(0);
   const inside = drawn && drawn.scale === view.scale && rect.left >= drawn.left && rect.right <= drawn.right &&
-    rect.top >= drawn.top && rect.bottom <= drawn.bottom;
+    rect.top >= drawn.top && rect.bottom <= drawn.bottom && !drawn.waiting.some(block => isSeen(block, rect));
   if (!inside) redraw();
   layer.style.transform = `translate(${view.x}px,${view.y}px)`;
 }
@@ -267,7 +278,8 @@ function fit() {
 }
 
 function zoom(factor, x = graphBox.clientWidth / 2, y = graphBox.clientHeight / 2) {
-  const scale = Math.min(MOST_SCALE, Math.max(LEAST_SCALE, view.scale * factor));
+  const whole = 0.94 * graphBox.clientHeight / all.height;
+  const scale = Math.min(MOST_SCALE, Math.max(LEAST_SCALE, Math.min(whole, 0.5), view.scale * factor));
   view.x = x - (x - view.x) * scale / view.scale;
   view.y = y - (y - view.y) * scale / view.scale;
   view.scale = scale;

@@ -130,14 +130,17 @@ function sizeBlock(block, now) {
   block.height = (block.layout ? block.layout.height : block.guess ??= guessHeight(block)) + frame;
 }
 
-// Puts the blocks below each other.
+// Puts the blocks below each other. Returns the height of all.
+const all = {width: 0, height: 0};
 function stack() {
   let y = 0;
+  all.width = 0;
   for (const block of BLOCKS) {
     block.y = y;
     y += block.height + BLOCK_GAP;
+    all.width = Math.max(all.width, block.width);
   }
-  return y - BLOCK_GAP;
+  return all.height = y - BLOCK_GAP;
 }
 
 // Where the layout of an open block begins.

@@ -8,21 +8,24 @@ listen();
 listenToSearch();
 for (const block of BLOCKS) sizeBlock(block, false);
 fit();
-set("target", 0);
+const usual = TARGETS.findIndex(target => target.target === "h13");
+set("target", TARGETS.length > 6 && usual >= 0 ? usual : 0);  // of all targets, the command's default
 showNode(-1);
 
-// Blocks out of view are laid out when nothing else is to do, so that a move finds them ready.
+// Blocks out of view are laid out when nothing else is to do, the nearest first, so that a move finds them
+// ready.
 (function prepare(deadline) {
-  const waiting = BLOCKS.find(block => block.isOpen && block.layout === null);
-  if (!waiting) return;
+  const {top, bottom} = rectangle(0), middle = (top + bottom) / 2;
+  const distance = block => Math.abs(block.y + block.height / 2 - middle);
+  let next = null;
+  for (const block of BLOCKS) if (isWaiting(block) && (!next || distance(block) < distance(next))) next = block;
+  if (!next) return;
   if (deadline && deadline.timeRemaining() > 5) {
-    const height = waiting.height, above = waiting.y + height < rectangle(0).top;
-    sizeBlock(waiting, true);
-    if (waiting.height !== height) {
-      stack();
-      if (above) view.y -= (waiting.height - height) * view.scale;
-      if (waiting.y < rectangle(0.5).bottom) refresh();
-    }
+    const height = next.height, isAbove = next.y + height < top, isNear = isSeen(next, rectangle(0.5));
+    sizeBlock(next, true);
+    stack();
+    if (isAbove) view.y -= (next.height - height) * view.scale;
+    if (isNear || isAbove && next.height !== height) refresh();
   }
   requestIdleCallback(prepare);
 })(null);

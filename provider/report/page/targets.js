@@ -67,7 +67,9 @@ function differenceRow(node) {
 function showTargets() {
   const head = ["target", "MACs on the engine", "nodes on the engine", "on the CPU", "engine segments",
                 "estimate", "CPU alone", "rules"];
-  const parts = [tableOf(head, TARGETS.map((_, i) => targetRow(i)), ".stack")];
+  // In a narrow window the rows of few targets are stacked, a table of many scrolls by itself.
+  const table = tableOf(head, TARGETS.map((_, i) => targetRow(i)), TARGETS.length > 6 ? "" : ".stack");
+  const parts = [el("div.wide", {tabindex: TARGETS.length > 6 ? "0" : "-1"}, table)];
   if (TARGETS.length > 1) {
     const nodes = differences();
     parts.push(el("h3", {}, nodes.length ? `${counted(nodes.length, "node")} placed differently`
