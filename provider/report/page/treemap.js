@@ -19,15 +19,32 @@ function weightOf(node, measure) {
   return at >= 0 && entries.shown[at] === node ? measure.of(entries, at) : 0;
 }
 
-// The keys of a node, outermost first.
-const keysOf = node => [...pathOf(node), opOf(node)];
+// The operators of each entry of a target that has several nodes: "MatMul + Add".
+const jointOps = new Map();
+function jointOpsOf(target) {
+  if (jointOps.has(target)) return jointOps.get(target);
+  const {of} = TARGETS[target].entries, ops = new Map();
+  for (let node = 0; node < COUNT; ++node) {
+    if (of[node] < 0 || isFolded(node)) continue;
+    if (!ops.has(of[node])) ops.set(of[node], new Set());
+    ops.get(of[node]).add(opOf(node));
+  }
+  jointOps.set(target, ops);
+  return ops;
+}
+
+// The keys of a node, outermost first. An entry's time is that of all its nodes, so they name it.
+function keysOf(node, measure) {
+  const op = measure.node ? opOf(node) : [...jointOpsOf(state.target).get(TARGETS[state.target].entries.of[node])].join(" + ");
+  return [...pathOf(node), op];
+}
 
 function partsAt(path, measure) {
   const parts = new Map();
   for (let node = 0; node < COUNT; ++node) {
     const weight = weightOf(node, measure);
     if (weight <= 0) continue;
-    const keys = keysOf(node);
+    const keys = keysOf(node, measure);
     if (!path.every((key, i) => keys[i] === key)) continue;
     const key = keys[path.length] ?? `node ${node}`;
     if (!parts.has(key)) parts.set(key, {key, weight: 0, places: [0, 0, 0], nodes: [], isNode: path.length >= keys.length});
