@@ -21,27 +21,16 @@ bool IsFloatOrDouble(DataType type) {
   return type == DataType::kFloat || type == DataType::kDouble;
 }
 
-// Integers of these types, as int64. nullopt for other types, and for more than kMostComputed.
+// Bools and integers of 8, 32 and 64 bits, except uint32 and uint64. nullopt for other types, and
+// for more than kMostComputed.
 std::optional<Ints> WholeNumbers(const Tensor& tensor) {
-  if (tensor.elements() > kMostComputed) return std::nullopt;
-  Ints ints(tensor.elements());
-  const auto read = [&](auto zero) {
-    for (int64_t i = 0; i < tensor.elements(); ++i) ints[i] = tensor.at<decltype(zero)>(i);
-    return std::move(ints);
-  };
-  switch (tensor.type()) {
-    case DataType::kBool:
-    case DataType::kUInt8:
-      return read(uint8_t{});
-    case DataType::kInt8:
-      return read(int8_t{});
-    case DataType::kInt32:
-      return read(int32_t{});
-    case DataType::kInt64:
-      return read(int64_t{});
-    default:
-      return std::nullopt;
+  if (auto ints = IntsOf(tensor, kMostComputed)) return ints;
+  const DataType type = tensor.type();
+  if (type != DataType::kBool && type != DataType::kUInt8 && type != DataType::kInt8) {
+    return std::nullopt;
   }
+  const auto numbers = ToNumbers(tensor, kMostComputed);
+  return numbers ? std::optional(Ints(numbers->begin(), numbers->end())) : std::nullopt;
 }
 
 // Wraps around. nullopt for types that WholeNumbers() does not read.
