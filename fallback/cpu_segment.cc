@@ -117,6 +117,21 @@ absl::StatusOr<std::unique_ptr<CpuSegment>> CpuSegment::FromFile(
     std::shared_ptr<const OrtRuntime> runtime, const ModelFile& file,
     absl::Span<const std::string> inputs, absl::Span<const std::string> outputs) {
   ANEMONE_ASSIGN_OR_RETURN(auto session, CpuSession::FromFile(runtime, file, {}));
+  return Of(std::move(runtime), file, std::move(session), inputs, outputs);
+}
+
+absl::StatusOr<std::unique_ptr<CpuSegment>> CpuSegment::FromFile(
+    std::shared_ptr<const OrtRuntime> runtime, const ModelFile& file) {
+  ANEMONE_ASSIGN_OR_RETURN(auto session, CpuSession::FromFile(runtime, file, {}));
+  const std::vector<std::string> inputs = NamesOf(session->inputs());
+  const std::vector<std::string> outputs = NamesOf(session->outputs());
+  return Of(std::move(runtime), file, std::move(session), inputs, outputs);
+}
+
+absl::StatusOr<std::unique_ptr<CpuSegment>> CpuSegment::Of(
+    std::shared_ptr<const OrtRuntime> runtime, const ModelFile& file,
+    std::unique_ptr<CpuSession> session, absl::Span<const std::string> inputs,
+    absl::Span<const std::string> outputs) {
   std::unique_ptr<CpuSegment> segment(new CpuSegment(std::move(runtime), file.path, {}));
   for (const CpuPort& port : session->inputs()) {  // Run() would need the model without it
     if (port.kind == CpuValue::Kind::kOther) {

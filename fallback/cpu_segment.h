@@ -54,6 +54,9 @@ class CpuSegment {
   static absl::StatusOr<std::unique_ptr<CpuSegment>> FromFile(
       std::shared_ptr<const OrtRuntime> runtime, const ModelFile& file,
       absl::Span<const std::string> inputs, absl::Span<const std::string> outputs);
+  // The same with all inputs and outputs of the session, in its order.
+  static absl::StatusOr<std::unique_ptr<CpuSegment>> FromFile(
+      std::shared_ptr<const OrtRuntime> runtime, const ModelFile& file);
   // What messages call a segment unless its options have a label.
   static std::string LabelOf(const Graph& graph, absl::Span<const NodeId> nodes);
 
@@ -66,6 +69,11 @@ class CpuSegment {
   const CpuSession& session() const { return *session_; }
 
  private:
+  static absl::StatusOr<std::unique_ptr<CpuSegment>> Of(std::shared_ptr<const OrtRuntime> runtime,
+                                                        const ModelFile& file,
+                                                        std::unique_ptr<CpuSession> session,
+                                                        absl::Span<const std::string> inputs,
+                                                        absl::Span<const std::string> outputs);
   CpuSegment(std::shared_ptr<const OrtRuntime> runtime, std::string where,
              CpuSessionOptions options)
       : runtime_(std::move(runtime)), where_(std::move(where)), options_(options) {}

@@ -249,6 +249,36 @@ absl::StatusOr<std::vector<CpuPart>> MakeCpuParts(const std::shared_ptr<const Or
   return parts;
 }
 
+std::optional<WholeModel> OpenWhole(const std::shared_ptr<const OrtRuntime>& runtime,
+                                    const ModelFile& file) {
+  auto segment = CpuSegment::FromFile(runtime, file);
+  if (!segment.ok()) return std::nullopt;
+  WholeModel whole;
+  const auto add = [&](const std::vector<CpuPort>& ports, std::vector<ValueId>& to) {
+    for (const CpuPort& port : ports) {
+      const bool is_known =
+          port.kind == CpuValue::Kind::kTensor && port.type != DataType::kUndefined &&
+          !port.has_default && !port.shape.empty() &&
+          std::all_of(port.shape.begin(), port.shape.end(), [](const Dim& d) { return d.known(); });
+      if (!is_known) return false;
+      const auto has_its_name = [&](const Value& value) { return value.name == port.name; };
+      const auto& values = whole.graph.values;
+      const auto found = std::find_if(values.begin(), values.end(), has_its_name);
+      to.push_back(static_cast<ValueId>(found - values.begin()));
+      if (found != values.end()) continue;  // an input that is also an output
+      whole.graph.values.push_back({.name = port.name, .type = port.type, .shape = port.shape});
+    }
+    return true;
+  };
+  const CpuSession& session = (*segment)->session();
+  if (!add(session.inputs(), whole.graph.inputs) || !add(session.outputs(), whole.graph.outputs)) {
+    return std::nullopt;
+  }
+  whole.part.model.is_file = true;
+  whole.part.segment = *std::move(segment);
+  return whole;
+}
+
 Plan WholeOnCpu(const Graph& graph, const Plan& plan) {
   Plan whole{.target = plan.target, .route = plan.route};
   Segment& segment = whole.segments.emplace_back();

@@ -9,6 +9,7 @@
 #define ANEMONE_PROVIDER_CPU_PARTS_H_
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -42,6 +43,19 @@ absl::StatusOr<std::vector<CpuPart>> MakeCpuParts(const std::shared_ptr<const Or
 absl::StatusOr<std::vector<CpuPart>> MakeCpuParts(const std::shared_ptr<const OrtRuntime>& runtime,
                                                   const Graph& graph, std::vector<CpuModel> models,
                                                   const Plan& plan, const ModelFile& file);
+
+// A model that ONNX Runtime reads by itself, without our import: a graph that has its inputs and
+// outputs and nothing else, and the model as its only CPU segment.
+struct WholeModel {
+  Graph graph;
+  CpuPart part;
+};
+
+// nullopt if ONNX Runtime does not read the file, or if only our import knows all about its inputs
+// and outputs: if one is not a tensor, has a default, or has a shape with a free dimension or
+// perhaps an unknown rank.
+std::optional<WholeModel> OpenWhole(const std::shared_ptr<const OrtRuntime>& runtime,
+                                    const ModelFile& file);
 
 // The plan of a model without engine segments: one CPU segment, which is the whole model.
 Plan WholeOnCpu(const Graph& graph, const Plan& plan);

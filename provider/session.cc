@@ -148,6 +148,7 @@ struct Session::State {
 
   // A plan from the cache has no reasons: if they are asked for, the model is planned again.
   std::function<absl::StatusOr<Planned>()> plan_again;  // null if `planned` is whole
+  bool is_unasked = false;  // `line` and `summary` are those of plan_again() too
   mutable std::mutex replanning;
   mutable std::optional<absl::StatusOr<Planned>> replanned;
 
@@ -159,9 +160,15 @@ struct Session::State {
                                                      Imported imported);
   static absl::StatusOr<std::unique_ptr<State>> Find(const Shared& shared,
                                                      const ImportOptions& importing);
+  // Of the policy that keeps every node on the CPU: ONNX Runtime reads the model, and it is
+  // imported and planned only if someone asks where its nodes run. Null: it must be imported first.
+  static absl::StatusOr<std::unique_ptr<State>> OnCpu(const Shared& shared,
+                                                      const ImportOptions& importing);
   absl::Status TakeResources(const Shared& shared, const MemoryNeed& need);
   absl::StatusOr<std::vector<CpuPart>> CpuParts(const Shared& shared, const Graph* as_read);
   absl::Status Compile(const Shared& shared, std::vector<CpuPart> cpu_parts);
+  static std::function<absl::StatusOr<Planned>()> PlanLater(const Shared& shared,
+                                                            const ImportOptions& importing);
   absl::StatusOr<const Planned*> WholePlan() const;
   std::string NodeOf(absl::string_view unit) const;
   void SetPorts(const Graph& graph);
@@ -298,11 +305,7 @@ absl::StatusOr<std::unique_ptr<Session::State>> Session::State::Find(
   state->planned = {.model = {.graph = std::move(found->graph)}, .plan = std::move(found->plan)};
   state->line = std::move(found->facts.line);
   state->summary = std::move(found->facts.summary);
-  state->plan_again = [shared, importing]() -> absl::StatusOr<Planned> {
-    ANEMONE_ASSIGN_OR_RETURN(Model model, shared.import(importing));
-    ANEMONE_ASSIGN_OR_RETURN(Plan plan, MakePlan(model, shared.planning));
-    return Planned{std::move(model), std::move(plan)};
-  };
+  state->plan_again = PlanLater(shared, importing);
   state->times.load = watch.Lap();
   ANEMONE_RETURN_IF_ERROR(state->TakeResources(shared, found->facts.need));
   ANEMONE_ASSIGN_OR_RETURN(
@@ -314,6 +317,42 @@ absl::StatusOr<std::unique_ptr<Session::State>> Session::State::Find(
   state->times.compile = watch.Lap();
   state->SetPorts(state->planned.model.graph);
   return state;
+}
+
+absl::StatusOr<std::unique_ptr<Session::State>> Session::State::OnCpu(
+    const Shared& shared, const ImportOptions& importing) {
+  const Settings& settings = shared.settings;
+  const bool is_plain = settings.dims.empty() && settings.shapes.empty() && !settings.hazards &&
+                        !shared.memory->is_limited();
+  if (!shared.planning.policy.cpu_only || !is_plain) return nullptr;
+  Stopwatch watch;
+  const auto opened = shared.runtime->Get();
+  if (!opened.ok()) return nullptr;
+  std::optional<WholeModel> model = OpenWhole(*opened, shared.file);
+  if (!model) return nullptr;
+  auto state = std::make_unique<State>();
+  state->planned.model.graph = std::move(model->graph);
+  state->planned.plan = {.target = shared.planning.target, .route = shared.planning.route};
+  state->whole = WholeOnCpu(state->planned.model.graph, state->planned.plan);
+  state->plan_again = PlanLater(shared, importing);
+  state->is_unasked = true;
+  state->summary.cpu_segments = 1;
+  ANEMONE_RETURN_IF_ERROR(state->TakeResources(shared, {}));
+  std::vector<CpuPart> parts;
+  parts.push_back(std::move(model->part));
+  ANEMONE_RETURN_IF_ERROR(state->Compile(shared, std::move(parts)));
+  state->times.compile = watch.Lap();
+  state->SetPorts(state->planned.model.graph);
+  return state;
+}
+
+std::function<absl::StatusOr<Planned>()> Session::State::PlanLater(const Shared& shared,
+                                                                   const ImportOptions& importing) {
+  return [shared, importing]() -> absl::StatusOr<Planned> {
+    ANEMONE_ASSIGN_OR_RETURN(Model model, shared.import(importing));
+    ANEMONE_ASSIGN_OR_RETURN(Plan plan, MakePlan(model, shared.planning));
+    return Planned{std::move(model), std::move(plan)};
+  };
 }
 
 absl::StatusOr<const Planned*> Session::State::WholePlan() const {
@@ -374,6 +413,8 @@ absl::StatusOr<Session> Session::State::Load(const Shared& shared) {
                              Bucketing::Make(settings.buckets, importing, shared.import));
     return Of(std::move(buckets), {}, shared);
   }
+  ANEMONE_ASSIGN_OR_RETURN(auto whole, OnCpu(shared, importing));
+  if (whole != nullptr) return Session(std::move(whole));
   ANEMONE_ASSIGN_OR_RETURN(auto found, Find(shared, importing));
   if (found != nullptr) return Session(std::move(found));
   ANEMONE_ASSIGN_OR_RETURN(Imported imported, Import(shared, importing));
@@ -506,6 +547,11 @@ std::string Session::PlanLine() const {
     const auto plans = state_->sizes->Plans();
     return plans.ok() ? (*plans)->Lines() : std::string(plans.status().message());
   }
+  if (state_->is_unasked) {
+    const auto planned = state_->WholePlan();
+    return planned.ok() ? anemone::PlanLine((*planned)->model, (*planned)->plan)
+                        : std::string(planned.status().message());
+  }
   return state_->line;
 }
 
@@ -540,6 +586,10 @@ PlanSummary Session::Summary() const {
   if (state_->sizes != nullptr) {
     const auto last = state_->sizes->last();
     return last == nullptr ? PlanSummary() : last->Summary();
+  }
+  if (state_->is_unasked) {
+    const auto planned = state_->WholePlan();
+    if (planned.ok()) return SummaryOf((*planned)->plan);
   }
   return state_->summary;
 }

@@ -51,10 +51,12 @@ using Result = std::optional<Tensor>;
 Result Concat(const ConstantNode& c);
 Result Expand(const ConstantNode& c);
 Result Gather(const ConstantNode& c);
+Result GatherElements(const ConstantNode& c);
 Result NonZero(const ConstantNode& c);
 Result Slice(const ConstantNode& c);
 Result Tile(const ConstantNode& c);
 Result Transpose(const ConstantNode& c);
+Result Trilu(const ConstantNode& c);
 Result Where(const ConstantNode& c);
 
 // Numbers (compute_numbers.cc).

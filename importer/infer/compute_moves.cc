@@ -133,6 +133,30 @@ Result Gather(const ConstantNode& c) {
   return Picked(*c.In(0), std::move(dims), places);
 }
 
+Result GatherElements(const ConstantNode& c) {
+  const Dims& from = c.In(0)->dims();
+  const auto indices = c.Ints(1);
+  const auto axis = AxisOf(IntOr(c.node(), "axis", 0), from.size());
+  if (!indices || !axis) return std::nullopt;
+  const Dims& dims = c.In(1)->dims();
+  if (dims.size() != from.size() || !IsSmall(dims)) return std::nullopt;
+  const Dims steps = StepsOf(from);
+  Places others;
+  for (int64_t i = 0; i < static_cast<int64_t>(from.size()); ++i) {
+    if (i != *axis && dims[i] > from[i]) return std::nullopt;
+    others.AddAxis(dims[i], i == *axis ? 0 : steps[i]);
+  }
+  Dims places = others.all();
+  for (size_t i = 0; i < places.size(); ++i) {
+    const int64_t index = (*indices)[i];
+    if (index < -from[*axis] || index >= from[*axis]) return std::nullopt;
+    places[i] += (index < 0 ? index + from[*axis] : index) * steps[*axis];
+  }
+  Places all;
+  all.AddAxis(places);
+  return Picked(*c.In(0), dims, all);
+}
+
 Result NonZero(const ConstantNode& c) {
   const Tensor& x = *c.In(0);
   const auto numbers = ToNumbers(x, kMostComputed);
@@ -224,6 +248,23 @@ Result Transpose(const ConstantNode& c) {
     places.AddAxis(from[axis], steps[axis]);
   }
   return Picked(*c.In(0), std::move(dims), places);
+}
+
+Result Trilu(const ConstantNode& c) {
+  const Dims& dims = c.In(0)->dims();
+  const auto offset = c.In(1) == nullptr ? std::optional<Dims>(Dims{0}) : c.Ints(1);
+  if (!offset || offset->size() != 1 || dims.size() < 2 || !IsSmall(dims)) return std::nullopt;
+  const bool is_upper = IntOr(c.node(), "upper", 1) != 0;
+  const int64_t rows = dims[dims.size() - 2], columns = dims.back(), k = offset->front();
+  if (std::abs(k / 2) > kMostComputed) return std::nullopt;
+  Tensor made = c.In(0)->Copy();
+  const int64_t size = BitsOf(made.type()) / 8;
+  for (int64_t i = 0; i < made.elements(); ++i) {
+    const int64_t above = i % columns - i / columns % rows;  // the diagonal
+    if (is_upper ? above >= k : above <= k) continue;
+    std::memset(made.mutable_data<std::byte>() + i * size, 0, size);
+  }
+  return made;
 }
 
 Result Where(const ConstantNode& c) {

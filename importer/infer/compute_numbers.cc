@@ -21,27 +21,16 @@ bool IsFloatOrDouble(DataType type) {
   return type == DataType::kFloat || type == DataType::kDouble;
 }
 
-// Integers of these types, as int64. nullopt for other types, and for more than kMostComputed.
+// Bools and integers of 8, 32 and 64 bits, except uint32 and uint64. nullopt for other types, and
+// for more than kMostComputed.
 std::optional<Ints> WholeNumbers(const Tensor& tensor) {
-  if (tensor.elements() > kMostComputed) return std::nullopt;
-  Ints ints(tensor.elements());
-  const auto read = [&](auto zero) {
-    for (int64_t i = 0; i < tensor.elements(); ++i) ints[i] = tensor.at<decltype(zero)>(i);
-    return std::move(ints);
-  };
-  switch (tensor.type()) {
-    case DataType::kBool:
-    case DataType::kUInt8:
-      return read(uint8_t{});
-    case DataType::kInt8:
-      return read(int8_t{});
-    case DataType::kInt32:
-      return read(int32_t{});
-    case DataType::kInt64:
-      return read(int64_t{});
-    default:
-      return std::nullopt;
+  if (auto ints = IntsOf(tensor, kMostComputed)) return ints;
+  const DataType type = tensor.type();
+  if (type != DataType::kBool && type != DataType::kUInt8 && type != DataType::kInt8) {
+    return std::nullopt;
   }
+  const auto numbers = ToNumbers(tensor, kMostComputed);
+  return numbers ? std::optional(Ints(numbers->begin(), numbers->end())) : std::nullopt;
 }
 
 // Wraps around. nullopt for types that WholeNumbers() does not read.
@@ -173,14 +162,15 @@ std::optional<int64_t> WithinDouble(int64_t number, bool overflows) {
   return is_exact ? std::optional(number) : std::nullopt;
 }
 
-// Reduces int32 or int64 over the axes of input 1, from `first` or from the first element.
-Result Reduce(const ConstantNode& c, std::optional<int64_t> first,
-              Function<int64_t, int64_t> function) {
-  const Tensor& x = *c.In(0);
-  const auto values = IsSmall(x.dims()) ? c.Ints(0) : std::nullopt;
-  auto axes = c.In(1) == nullptr ? std::optional<Ints>(Ints()) : c.Ints(1);
-  if (!values || values->empty() || !axes) return std::nullopt;
-  const auto rank = static_cast<int64_t>(x.dims().size());
+// The numbers of input 0, which are `values`, reduced over the axes of input 1: from `first`, or
+// from the first of them. Sets the dims of the result.
+template <class T>
+Numbers<T> Reduced(const ConstantNode& c, const std::vector<T>& values, std::optional<T> first,
+                   Function<T, T> function, Dims& dims) {
+  const Dims& from = c.In(0)->dims();
+  const auto axes = c.In(1) == nullptr ? std::optional<Ints>(Ints()) : c.Ints(1);
+  if (values.empty() || !axes) return std::nullopt;
+  const auto rank = static_cast<int64_t>(from.size());
   const bool is_all = axes->empty() && IntOr(c.node(), "noop_with_empty_axes", 0) == 0;
   std::vector<bool> reduced(rank, is_all);
   for (int64_t axis : *axes) {
@@ -188,27 +178,51 @@ Result Reduce(const ConstantNode& c, std::optional<int64_t> first,
     reduced[axis < 0 ? axis + rank : axis] = true;
   }
   const bool keeps = IntOr(c.node(), "keepdims", 1) != 0;
-  Dims kept, dims;  // with and without axes of one element for the reduced ones
+  Dims kept;  // with an axis of one element for each reduced one
   for (int64_t i = 0; i < rank; ++i) {
-    kept.push_back(reduced[i] ? 1 : x.dims()[i]);
+    kept.push_back(reduced[i] ? 1 : from[i]);
     if (keeps || !reduced[i]) dims.push_back(kept.back());
   }
-  const Places to = BroadcastPlaces(kept, x.dims());
-  Ints made(values->size() == 1 ? 1 : to.all().back() + 1);
+  const Places to = BroadcastPlaces(kept, from);
+  std::vector<T> made(to.all().back() + 1, first.value_or(T()));
   std::vector<bool> is_begun(made.size(), first.has_value());
-  if (first) std::fill(made.begin(), made.end(), *first);
-  for (size_t i = 0; i < values->size(); ++i) {
+  for (size_t i = 0; i < values.size(); ++i) {
     const int64_t place = to.all()[i];
-    const std::optional<int64_t> result =
-        is_begun[place] ? function(made[place], (*values)[i]) : (*values)[i];
+    const std::optional<T> result =
+        is_begun[place] ? function(made[place], values[i]) : std::optional<T>(values[i]);
     if (!result) return std::nullopt;
-    if (x.type() == DataType::kInt32 && *result != static_cast<int32_t>(*result)) {
-      return std::nullopt;
-    }
     made[place] = *result;
     is_begun[place] = true;
   }
-  return FromInts(x.type(), std::move(dims), made);
+  return made;
+}
+
+Result ReduceInts(const ConstantNode& c, std::optional<int64_t> first,
+                  Function<int64_t, int64_t> function) {
+  const Tensor& x = *c.In(0);
+  const auto values = IsSmall(x.dims()) ? c.Ints(0) : std::nullopt;
+  Dims dims;
+  const auto made = values ? Reduced(c, *values, first, function, dims) : std::nullopt;
+  if (!made) return std::nullopt;
+  const bool fits = x.type() == DataType::kInt64 ||
+                    std::all_of(made->begin(), made->end(),
+                                [](int64_t i) { return i == static_cast<int32_t>(i); });
+  return fits ? FromInts(x.type(), std::move(dims), *made) : std::nullopt;
+}
+
+// The largest or the smallest numbers. Of two zeros, which one depends on the machine.
+Result ReduceToExtreme(const ConstantNode& c, Function<int64_t, int64_t> ints,
+                       Function<double, double> floats) {
+  const Tensor& x = *c.In(0);
+  if (!IsFloatOrDouble(x.type())) return ReduceInts(c, std::nullopt, ints);
+  const auto values = IsSmall(x.dims()) ? Floats(c, 0) : std::nullopt;
+  const auto is_odd = [](double number) {
+    return std::isnan(number) || (number == 0 && std::signbit(number));
+  };
+  if (!values || std::any_of(values->begin(), values->end(), is_odd)) return std::nullopt;
+  Dims dims;
+  const auto made = Reduced<double>(c, *values, std::nullopt, floats, dims);
+  return made ? FromFloats(x.type(), std::move(dims), *made) : std::nullopt;
 }
 
 // The numbers that an integer type has; nullopt for other types.
@@ -418,17 +432,19 @@ Result Range(const ConstantNode& c) {
 }
 
 Result ReduceMax(const ConstantNode& c) {
-  return Reduce(c, std::nullopt,
-                [](int64_t a, int64_t b) { return std::optional(std::max(a, b)); });
+  return ReduceToExtreme(
+      c, [](int64_t a, int64_t b) { return std::optional(std::max(a, b)); },
+      [](double a, double b) { return std::optional(std::max(a, b)); });
 }
 
 Result ReduceMin(const ConstantNode& c) {
-  return Reduce(c, std::nullopt,
-                [](int64_t a, int64_t b) { return std::optional(std::min(a, b)); });
+  return ReduceToExtreme(
+      c, [](int64_t a, int64_t b) { return std::optional(std::min(a, b)); },
+      [](double a, double b) { return std::optional(std::min(a, b)); });
 }
 
 Result ReduceProd(const ConstantNode& c) {
-  return Reduce(c, 1, [](int64_t a, int64_t b) {
+  return ReduceInts(c, 1, [](int64_t a, int64_t b) {
     int64_t product;
     const bool overflows = __builtin_mul_overflow(a, b, &product);
     return WithinDouble(product, overflows);
@@ -436,7 +452,7 @@ Result ReduceProd(const ConstantNode& c) {
 }
 
 Result ReduceSum(const ConstantNode& c) {
-  return Reduce(c, 0, [](int64_t a, int64_t b) {
+  return ReduceInts(c, 0, [](int64_t a, int64_t b) {
     int64_t sum;
     const bool overflows = __builtin_add_overflow(a, b, &sum);
     return WithinDouble(sum, overflows);

@@ -185,6 +185,26 @@ void Gather(Maker& m) {
   m.Set("axis", axis);
 }
 
+void GatherElements(Maker& m) {
+  const Dims dims = m.AnyDims(1);
+  const int64_t axis = m.Number(0, static_cast<int64_t>(dims.size()) - 1);
+  m.Input(m.OneOf({kFloat, kInt64, kBool}), dims);
+  Dims picks = dims;
+  picks[axis] = dims[axis] == 0 ? 0 : m.Number(0, 3);
+  Tensor indices = Tensor::Zeros(kInt64, picks);
+  for (int64_t i = 0; i < indices.elements(); ++i) {
+    indices.mutable_data<int64_t>()[i] = m.Number(-dims[axis], dims[axis] - 1);
+  }
+  m.Input(indices);
+  m.Set("axis", axis);
+}
+
+void Trilu(Maker& m) {
+  m.Input(m.OneOf({kFloat, kInt64, kDouble}), m.AnyDims(2));
+  m.Set("upper", m.Number(0, 1));
+  if (m.Number(0, 1) == 0) m.Input(Tensor::Int64s({}, {m.Number(-3, 3)}));
+}
+
 void Concat(Maker& m) {
   Dims dims = m.AnyDims(1);
   const int64_t axis = m.Number(0, static_cast<int64_t>(dims.size()) - 1);
@@ -245,9 +265,9 @@ void Range(Maker& m) {
   }
 }
 
-void Reduce(Maker& m) {
+void Reduce(Maker& m, std::initializer_list<DataType> types) {
   const Dims dims = m.AnyDims();
-  m.Input(m.OneOf({kInt32, kInt64}), dims);
+  m.Input(m.OneOf(types), dims);
   if (m.Number(0, 2) == 0) m.Set("keepdims", int64_t{0});
   if (m.Number(0, 2) == 0) m.Set("noop_with_empty_axes", int64_t{1});
   if (m.Number(0, 3) == 0) return;
@@ -257,6 +277,9 @@ void Reduce(Maker& m) {
   }
   m.Ints(axes);
 }
+
+void ReduceInts(Maker& m) { Reduce(m, {kInt32, kInt64}); }
+void ReduceAny(Maker& m) { Reduce(m, {kInt32, kInt64, kFloat, kDouble}); }
 
 struct Random {
   const char* op_type;
@@ -293,17 +316,19 @@ const std::vector<Random>& Cases() {
        }},
       {"Cast", Cast},
       {"Range", Range},
-      {"ReduceMax", Reduce},
-      {"ReduceMin", Reduce},
-      {"ReduceProd", Reduce},
-      {"ReduceSum", Reduce},
+      {"ReduceMax", ReduceAny},
+      {"ReduceMin", ReduceAny},
+      {"ReduceProd", ReduceInts},
+      {"ReduceSum", ReduceInts},
       {"Concat", Concat},
       {"Expand", Expand},
       {"Gather", Gather},
+      {"GatherElements", GatherElements},
       {"NonZero", One({kInt64, kFloat, kBool})},
       {"Slice", Slice},
       {"Tile", Tile},
       {"Transpose", Transpose},
+      {"Trilu", Trilu},
       {"Where", Where},
   };
   return *cases;

@@ -144,6 +144,24 @@ TEST_P(WholeOnCpuTest, HasTheBitsOfOnnxRuntime) {
   ::setenv("ANEMONE_PROGRAM_CACHE", "", 1);
 }
 
+TEST(OnCpu, AModelIsPlannedWhenItsPlanIsAskedFor) {
+  const std::string bytes =
+      BytesOfText("(float[1,4,8,8] x) => (float[1,4,8,8] y) { a = Relu(x) y = Sigmoid(a) }");
+  const auto session = Session::LoadBytes(bytes, {.policy = "cpu"});
+  ASSERT_THAT(session, IsOk());
+  EXPECT_EQ(session->times().load, 0);  // not imported
+  const auto whole = Session::LoadBytes(bytes, {.policy = "cpu", .hazards = true});
+  ASSERT_THAT(whole, IsOk());
+  EXPECT_GT(whole->times().load, 0);
+  EXPECT_EQ(session->PlanLine(), whole->PlanLine());
+  EXPECT_EQ(session->PlanText(true), whole->PlanText(true));
+  EXPECT_EQ(session->PlanJson(), whole->PlanJson());
+  EXPECT_EQ(session->Summary().cpu_segments, whole->Summary().cpu_segments);
+  EXPECT_EQ(session->Summary().macs, whole->Summary().macs);
+  EXPECT_EQ(session->outputs()[0].dims, whole->outputs()[0].dims);
+  EXPECT_EQ(session->inputs()[0].type_text, whole->inputs()[0].type_text);
+}
+
 INSTANTIATE_TEST_SUITE_P(Models, WholeOnCpuTest, testing::ValuesIn(Cases()),
                          [](const auto& each) { return each.param.name; });
 
