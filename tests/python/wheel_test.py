@@ -87,6 +87,12 @@ class Wheel(unittest.TestCase):
             exported = {name.split("@")[0] for _, section, name in rows if section.isdigit()}
             self.assertEqual(wanted, exported)
 
+    def test_it_has_the_command(self):
+        version = run(self.python.parent / "anemone", "--version")
+        self.assertIn(version.split()[1], self.wheel.name)
+        said = run(self.python.parent / "anemone", "doctor")
+        self.assertIn(str(self.folder), said)  # its plugin
+
     def test_every_order_of_imports(self):
         run(self.python, HERE / "import_order_test.py")
         where = run(self.python, "-c", "import onnxruntime_ep_ane; print(onnxruntime_ep_ane.__file__)")
