@@ -208,6 +208,9 @@ and ranks only, so it is an upper bound of what Core ML takes.
 `latency` is slower than one of the others for {worse} of {rows} plans, and moves {moved} nodes on targets
 without CPU rates (`h13`, `h16`).
 
+The models of `models/exported` are small (most language models have two layers), so that a dispatch is most
+of their time on the engine, and a CPU with published rates gets them whole.
+
 - segments: the sum over the models. MACs: the median share on the engine.
 - The last columns are the median ratio of the times of `latency` and another plan, and the number of models
   for which both are known. On targets without CPU rates, the time of a plan with CPU nodes is not known.

@@ -145,6 +145,11 @@ std::string TargetKey(const Settings& settings) {
   return std::string(target.ok() ? (*target)->option_name() : settings.target);
 }
 
+// Equal for two names of one policy.
+std::string PolicyKey(const Settings& settings) {
+  return settings.policy == "maximal" ? "max-engine" : settings.policy;
+}
+
 const Setting kSettings[] = {
     {.name = "target",
      .flag = "target",
@@ -243,7 +248,7 @@ const Setting kSettings[] = {
          "leave the range of fp16.",
      .choices = PolicyNames,
      .store = StorePolicy,
-     .key = [](const Settings& s) { return s.policy; }},
+     .key = PolicyKey},
     {.name = "device",
      .flag = "device",
      .value = "NAME",

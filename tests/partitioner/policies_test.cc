@@ -24,7 +24,6 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
-using testing::Not;
 
 // "Conv engine", of each entry that is not folded.
 std::vector<std::string> PlacesOf(const Model& model, const Plan& plan) {

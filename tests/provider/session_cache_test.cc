@@ -124,6 +124,8 @@ TEST_F(SessionCacheTest, WhatChangesThePlanIsInTheKey) {
   EXPECT_FALSE(is_found(bytes, {.target = "h16"}));
   EXPECT_FALSE(is_found(bytes, {.route = "mil"}));
   EXPECT_FALSE(is_found(bytes, {.policy = "refuse:Pooling"}));
+  EXPECT_FALSE(is_found(bytes, {.policy = "latency"}));
+  EXPECT_TRUE(is_found(bytes, {.policy = "maximal"})) << "another name of the default";
   EXPECT_FALSE(is_found(bytes, {.rewrites = false}));
   EXPECT_FALSE(is_found(bytes, {.shapes = {{"x", {1, 4, 8, 8}}}}));
   EXPECT_FALSE(is_found(bytes, {.memory_limit = 1 << 30}));

@@ -39,6 +39,10 @@ def error_of(us, published_us):
     return 100 * (us / published_us - 1)
 
 
+def percent(error):
+    return f"{round(error):+d} %"
+
+
 def times(anemone, folder):
     facts = json.loads((ROOT / "docs" / "sources" / "cost_model.json").read_text())
     lines, errors = [], []
@@ -48,7 +52,7 @@ def times(anemone, folder):
         error = error_of(us, program.published_us)
         errors.append(abs(error))
         lines.append(f"| {program.words} | `{program.target}` | {program.published_us:.0f} | {us:.0f} | "
-                     f"{error:+.0f} % | {limit} | {program.source} |")
+                     f"{percent(error)} | {limit} | {program.source} |")
     return lines, errors
 
 
@@ -63,12 +67,12 @@ def m4_max(anemone, folder):
         summary = check_program(anemone, program, folder)["summary"]
         us = summary["estimate_us"]
         line = (f"| {program.words} | {program.published_us:.0f} | {us:.0f} | "
-                f"{error_of(us, program.published_us):+.0f} % |")
+                f"{percent(error_of(us, program.published_us))} |")
         if cpu_us is None:
             lines.append(f"{line} | | | |")
             continue
         us = summary["cpu_us"]
-        lines.append(f"{line} {cpu_us:.0f} | {us:.0f} | {error_of(us, cpu_us):+.0f} % | "
+        lines.append(f"{line} {cpu_us:.0f} | {us:.0f} | {percent(error_of(us, cpu_us))} | "
                      f"{cpu_us / program.published_us:.1f} | {us / summary['estimate_us']:.1f} |")
     return lines
 
@@ -93,7 +97,7 @@ def decode(anemone, folder, dispatch_us):
         plan = check(anemone, path, target, policy)
         us, segments = plan["summary"]["estimate_us"], plan["summary"]["engine_segments"]
         published = "| |" if published_us is None else (
-            f"| {published_us / 1000:.2f} | {error_of(us, published_us):+.0f} % |")
+            f"| {published_us / 1000:.2f} | {percent(error_of(us, published_us))} |")
         lines.append(f"| {words} | `{target}` | {segments} | {us / 1000:.2f} {published}")
     plan = check(anemone, rows, "h16g", split)
     warned = [w["message"] for w in plan["warnings"] if w["rule"] == "slower-than-cpu"]
