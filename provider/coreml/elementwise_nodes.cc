@@ -47,6 +47,12 @@ constexpr char kEqual[] = "equal", kLess[] = "less", kGreater[] = "greater",
 
 void WriteIdentity(NodeWriter& w) { w.Out(w.In(0)); }
 
+void WriteDropout(NodeWriter& w) {
+  if (w.Has(2) && (!w.IsConstant(2) || w.NumberAt(2, 0) != 0)) return w.Fail("training_mode");
+  if (OutputOr(w.node(), 1) != kNone) return w.Fail("the mask as a result");
+  w.Out(w.In(0));
+}
+
 void WriteNeg(NodeWriter& w) { w.Out(w.Binary("mul", w.In(0), -1)); }
 
 void WriteLog(NodeWriter& w) {
@@ -190,7 +196,7 @@ constexpr MilNode kNodes[] = {
     {"Cos", WriteUnary<kCos>},
     {"Cosh", WriteUnary<kCosh>},
     {"Div", WriteDiv},
-    {"Dropout", WriteIdentity},
+    {"Dropout", WriteDropout},
     {"Elu", WriteElu},
     {"Equal", WriteComparison<kEqual>},
     {"Erf", WriteUnary<kErf>},

@@ -105,19 +105,26 @@ bool AddWindow(NodeWriter& w, size_t axes, std::vector<MilArgument>& arguments) 
   return w.ok();
 }
 
+// MIL wants constant biases, and constant weights of transposed convolutions.
 template <bool kTransposed>
 void WriteConv(NodeWriter& w) {
   const MilVar x = w.In(0), weight = w.In(1);
   const size_t axes = x.shape.size() - 2;
   if (axes < 1 || axes > 3) return w.Fail("a convolution over other than 1 to 3 axes");
+  if (kTransposed && !w.IsConstant(1)) return w.Fail("a weight that is only known at run time");
   std::vector<MilArgument> arguments = {{"x", {x.name}}, {"weight", {weight.name}}};
-  if (w.Has(2)) arguments.push_back({"bias", {w.In(2).name}});
   if (!AddWindow(w, axes, arguments)) return;
   const std::vector<int64_t> ones(axes, 1);
   arguments.push_back({"dilations", {w.to().Ints(w.Ints("dilations", ones))}});
   arguments.push_back({"groups", {w.to().Int(w.Int("group", 1))}});
   if (kTransposed) arguments.push_back({"output_shape", {w.to().Ints(w.OutShape())}});
-  w.Out(w.Emit(kTransposed ? "conv_transpose" : "conv", std::move(arguments)));
+  if (w.Has(2) && w.IsConstant(2)) arguments.push_back({"bias", {w.In(2).name}});
+  const MilVar y = w.Emit(kTransposed ? "conv_transpose" : "conv", std::move(arguments));
+  if (!w.Has(2) || w.IsConstant(2)) return w.Out(y);
+  const MilVar bias = w.In(2);
+  MilShape along(y.shape.size(), 1);
+  along[1] = y.shape[1];
+  if (w.ok()) w.Out(w.Binary("add", y, w.to().Reshape(bias, along)));
 }
 
 template <bool kMax>
@@ -219,20 +226,11 @@ void WriteRmsNormalization(NodeWriter& w) {
   w.Out(w.Binary("mul", w.Binary("real_div", x, root), w.In(1)));
 }
 
-void WriteEinsum(NodeWriter& w) {
-  if (w.inputs() != 2) return w.Fail("an Einsum of other than two operands");
-  const MilVar x = w.In(0), y = w.In(1);
-  w.Out(
-      w.Emit("einsum", {MilArgument{.name = "values", .values = {x.name, y.name}, .is_list = true},
-                        {"equation", {w.to().Text(w.Text("equation", ""))}}}));
-}
-
 constexpr MilNode kNodes[] = {
     {"AveragePool", WritePool<false>},
     {"BatchNormalization", WriteBatchNormalization},
     {"Conv", WriteConv<false>},
     {"ConvTranspose", WriteConv<true>},
-    {"Einsum", WriteEinsum},
     {"Gemm", WriteGemm},
     {"GlobalAveragePool", WriteGlobalPool<kMean>},
     {"GlobalMaxPool", WriteGlobalPool<kMaxOf>},

@@ -40,11 +40,11 @@ void WriteConcat(NodeWriter& w) {
   MilArgument values{.name = "values", .is_list = true};
   std::string dtype;
   for (size_t i = 0; i < w.inputs(); ++i) {
+    const MilShape shape = w.ShapeOf(i);
+    if (std::find(shape.begin(), shape.end(), 0) != shape.end()) continue;
     const MilVar x = Movable(w, i);
     dtype = x.dtype;
-    if (std::find(x.shape.begin(), x.shape.end(), 0) == x.shape.end()) {
-      values.values.push_back(x.name);
-    }
+    values.values.push_back(x.name);
   }
   const int64_t axis = w.Axis("axis", 0);
   w.Out(w.Emit(

@@ -88,6 +88,11 @@ MilVar NodeWriter::In(size_t i, const std::string& dtype) {
   return {"", dtype, {1}};
 }
 
+bool NodeWriter::IsConstant(size_t i) {
+  const Value* value = ValueAt(i);
+  return value != nullptr && value->constant.has_value();
+}
+
 std::vector<int64_t> NodeWriter::IntsAt(size_t i) {
   const Value* value = ValueAt(i);
   if (value == nullptr) return {};

@@ -45,6 +45,7 @@ class NodeWriter {
   // Input `i` as a variable of its own type, or of `dtype`.
   MilVar In(size_t i) { return In(i, TypeOf(i)); }
   MilVar In(size_t i, const std::string& dtype);
+  bool IsConstant(size_t i);
   // The elements of a constant input. An error if the input is not a constant.
   std::vector<int64_t> IntsAt(size_t i);
   double NumberAt(size_t i, double fallback);

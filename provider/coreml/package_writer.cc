@@ -19,7 +19,7 @@
 #include "base/status_macros.h"
 #include "engine/formats/mil_emitter.h"
 #include "engine/formats/mil_operations.h"
-#include "provider/coreml/booleans.h"
+#include "provider/coreml/core_ml_forms.h"
 #include "provider/coreml/mil_proto.h"
 
 #define XXH_INLINE_ALL
@@ -193,7 +193,7 @@ absl::StatusOr<PortNames> SaveSegmentPackage(const Network& network, const Targe
   }
   ANEMONE_ASSIGN_OR_RETURN(std::unique_ptr<PackageWriter> writer, PackageWriter::Make(folder));
   ANEMONE_ASSIGN_OR_RETURN(MilText written, WriteMilProgram(network, target, writer->blobs()));
-  CastComparisons(written.program);
+  GiveCoreMlForms(written.program);
   ANEMONE_ASSIGN_OR_RETURN(const int opset, OpsetFor(written.program, ""));
   PackageText text{.description = absl::StrCat("An engine segment for ", target.option_name(),
                                                ", by Anemone ", kVersion)};

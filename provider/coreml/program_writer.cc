@@ -11,7 +11,7 @@
 #include "engine/constant.h"
 #include "engine/formats/mil_emitter.h"
 #include "engine/formats/mil_weights.h"
-#include "provider/coreml/booleans.h"
+#include "provider/coreml/core_ml_forms.h"
 
 namespace anemone {
 namespace {
@@ -44,6 +44,11 @@ absl::Status NoPort(const char* option, const std::string& name, const char* kin
 
 absl::Status NotSaid(const Value& value, const char* what) {
   return absl::UnimplementedError(absl::StrCat("'", value.name, "' ", what));
+}
+
+// Core ML has no arrays without elements.
+bool IsEmpty(const MilShape& shape) {
+  return std::find(shape.begin(), shape.end(), 0) != shape.end();
 }
 
 template <class T>
@@ -253,6 +258,7 @@ absl::Status ProgramWriter::AddPorts(const PortWishes& wishes) {
     if (dtype == nullptr) return NotSaid(value, "has a type that Core ML's programs do not have");
     const std::optional<MilShape> shape = MilShapeOf(value);
     if (!shape) return NotSaid(value, "has a free dimension; bind it with --dim NAME=N or --shape");
+    if (IsEmpty(*shape)) return NotSaid(value, "has no elements");
     const std::string name = Take(value.name);
     values_[id] = {name, dtype, *shape};
     program_.inputs.push_back({{dtype, *shape}, name});
@@ -336,6 +342,7 @@ absl::StatusOr<MilVar> ProgramWriter::Read(ValueId id, const std::string& dtype)
   if (!value.constant) {
     return absl::InternalError(absl::StrCat("'", value.name, "' is read before it is computed"));
   }
+  if (IsEmpty(*MilShapeOf(value))) return NotSaid(value, "has no elements");
   if (MilTypeOf(value.constant->type()) == nullptr) {
     return NotSaid(value, "has a type that Core ML's programs do not have");
   }
@@ -353,6 +360,7 @@ absl::Status ProgramWriter::Set(ValueId id, MilVar variable, bool keeps_fp32) {
   const std::optional<MilShape> shape = MilShapeOf(value);
   if (dtype == nullptr) return NotSaid(value, "has a type that Core ML's programs do not have");
   if (!shape) return NotSaid(value, "has a free dimension; bind it with --dim NAME=N or --shape");
+  if (IsEmpty(*shape)) return NotSaid(value, "has no elements");
   const std::string wanted = keeps_fp32 && variable.dtype == "fp32" ? "fp32" : dtype;
   values_[id] = Cast(Reshape(variable, *shape), wanted);
   return absl::OkStatus();
@@ -387,7 +395,7 @@ absl::Status ProgramWriter::Bind(const Segment& segment, const MilProgram& part,
 
 absl::Status ProgramWriter::AddSegment(const Segment& segment, const Target& target) {
   ANEMONE_ASSIGN_OR_RETURN(MilText part, WriteMilProgram(segment.network, target, blobs_));
-  CastComparisons(part.program);
+  GiveCoreMlForms(part.program);
   std::map<std::string, std::string> names;
   std::map<std::string, MilType> types;
   ANEMONE_RETURN_IF_ERROR(Bind(segment, part.program, names));

@@ -455,7 +455,7 @@ TEST(Convert, WantsAFormatAndItsOptions) {
     EXPECT_THAT(Convert("none.onnx", "none", options),
                 StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(words)));
   };
-  invalid({.to = "plist"}, "want netplist or mil");
+  invalid({.to = "plist"}, "want netplist, mil or mlpackage");
   invalid({.to = "mil", .netplist = {.verified_only = true}}, "apply to netplists only");
 }
 

@@ -1,0 +1,142 @@
+"""ONNX's node cases as Core ML packages: how many convert, open, and agree.
+
+    node_cases.py ANEMONE [--every N] [--offset K] [NAME...]
+
+A case is converted as it is; if that is refused, with all inputs but the first as constants: a package's
+shapes, axes and sizes are known before it runs. Prints each case that fails after it was converted, and the
+counts. Exit code 1 if such a case is not in KNOWN.
+"""
+
+import argparse
+import collections
+import contextlib
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+import numpy
+import onnxruntime
+from onnx import numpy_helper
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parents[1])]
+import onnx_cases  # noqa: E402
+from mil_interpreter import Package  # noqa: E402
+
+# Cases that convert and do not agree, with the reason.
+LARGE = "10000 and 10003 are the same number in fp16"
+FOLDED = "coremltools cannot fold a reduction of a constant with NumPy 2"
+KNOWN = {
+    "node:test_attention_3d_causal_bf16_expanded": FOLDED,
+    "node:test_attention_4d_causal_bf16": FOLDED,
+    "node:test_attention_4d_causal_nonpad_negative_offset_structural_empty": "a softmax of no elements",
+    "node:test_attention_4d_padded_kv_bf16": FOLDED,
+    "node:test_logsoftmax_large_number": LARGE,
+    "node:test_logsoftmax_large_number_expanded_ver18": LARGE,
+    "node:test_softmax_large_number_expanded": LARGE,
+    "node:test_softmax_large_number": LARGE,
+}
+
+
+def with_constants(model, inputs):
+    """All inputs but the first as initializers."""
+    made = type(model)()
+    made.CopyFrom(model)
+    own = {initializer.name for initializer in made.graph.initializer}
+    ports = [port for port in made.graph.input if port.name not in own]
+    for port, value in list(zip(ports, inputs))[1:]:
+        made.graph.initializer.append(numpy_helper.from_array(numpy.asarray(value), port.name))
+        made.graph.input.remove(port)
+    return made
+
+
+def convert(anemone, model, folder):
+    """The package, or the last line of the error."""
+    path, out = pathlib.Path(folder) / "case.onnx", pathlib.Path(folder) / "case.mlpackage"
+    path.write_bytes(model.SerializeToString())
+    subprocess.run(["rm", "-rf", str(out)], check=True)
+    done = subprocess.run([anemone, "convert", str(path), "--to", "mlpackage", "-o", str(out), "--json", "-q"],
+                          capture_output=True, text=True, errors="replace", timeout=120, check=False,
+                          env={**os.environ, "ANEMONE_PROGRAM_CACHE": ""})
+    if done.returncode == 0:
+        json.loads(done.stdout)
+        return out, None
+    lines = done.stderr.strip().splitlines()
+    return None, lines[-1] if lines else f"exit code {done.returncode}"
+
+
+def safe(name):
+    return re.sub(r"^(?=\d)", "v", re.sub(r"\W", "_", name))
+
+
+def result(anemone, case, folder):
+    """("agrees" | "refused" | "not opened" | "differs" | "crashed", why)"""
+    inputs, wanted = case.data_sets[0]
+    if any(not isinstance(x, numpy.ndarray) for x in (*inputs, *wanted)):
+        return "refused", "not arrays"
+    out, why = convert(anemone, case.model, folder)
+    if out is None and len(inputs) > 1:
+        with contextlib.suppress(Exception):  # a type that numpy_helper does not write
+            out, _ = convert(anemone, with_constants(case.model, inputs), folder)
+    if out is None:
+        return ("crashed" if "exit code" in why else "refused"), why
+    try:
+        package = Package(out)
+    except Exception as error:
+        return "not opened", f"{type(error).__name__}: {error}"
+    try:
+        feeds = {safe(name): value if numpy.ndim(value) else numpy.reshape(value, (1,))
+                 for name, value in case.feeds(inputs).items()}
+        got = list(package.run(feeds).values())
+    except Exception as error:
+        return "not run", f"{type(error).__name__}: {error}"
+    got = [numpy.asarray(a).reshape(b.shape).astype(b.dtype) if a.size == b.size else a
+           for a, b in zip(got, wanted)]
+    if onnx_cases.agrees_in_fp16(got, wanted):
+        return "agrees", None
+    if onnx_cases.beyond_fp16([*inputs, *wanted]):
+        return "beyond fp16", None
+    with contextlib.suppress(Exception):  # some expected results are not those of ONNX Runtime
+        session = onnxruntime.InferenceSession(case.model.SerializeToString())
+        if onnx_cases.agrees_in_fp16(got, session.run(None, case.feeds(inputs))):
+            return "agrees", None
+    return "differs", f"got {got[0].ravel()[:4]}, want {wanted[0].ravel()[:4]}"
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("anemone")
+    parser.add_argument("--every", type=int, default=1)
+    parser.add_argument("--offset", type=int, default=0)
+    parser.add_argument("--reasons", action="store_true")
+    parser.add_argument("names", nargs="*")
+    arguments = parser.parse_args()
+    counts, failed = collections.Counter(), 0
+    refused = collections.Counter()
+    cases = [case for case in onnx_cases.load_cases() if case.name.startswith("node:")]
+    cases = [case for case in cases if not onnx_cases.is_random(case.model.graph)]
+    if arguments.names:
+        cases = [case for case in cases if case.name.removeprefix("node:") in arguments.names]
+    with tempfile.TemporaryDirectory() as folder:
+        for case in cases[arguments.offset::arguments.every]:
+            found, why = result(arguments.anemone, case, folder)
+            counts[found] += 1
+            if found == "refused":
+                label = re.search(r"\((\w+)[,)]", why)
+                refused[f"{label.group(1) if label else 'port'}: {why.split(': ')[-1]}"[:110]] += 1
+            elif found not in ("agrees", "beyond fp16") and case.name not in KNOWN:
+                failed += 1
+                print(f"{case.name}: {found}: {why[:300]}", flush=True)
+    if arguments.reasons:
+        for why, count in refused.most_common(40):
+            print(f"{count:5} {why}")
+    print(", ".join(f"{count} {found}" for found, count in counts.most_common()))
+    sys.exit(failed > 0)
+
+
+if __name__ == "__main__":
+    main()
