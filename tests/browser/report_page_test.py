@@ -259,6 +259,9 @@ class ReportPage(unittest.TestCase):
         rate = 1000 * len(frames) / sum(frames)
         print(f"10,000 nodes: open after {opening / 1000:.2f} s (asked at {ready / 1000:.2f} s), "
               f"{rate:.0f} frames a second while panning, the longest {max(frames):.0f} ms", flush=True)
+        strip = page.locator("#strip").bounding_box()
+        page.mouse.click(strip["x"] + 5, strip["y"] + 0.5 * strip["height"])
+        page.wait_for_selector('[data-node="/#5000"]')
         page.fill("#search", "/model/layers.777/mlp/Mul")
         page.press("#search", "Enter")
         self.assertTrue(page.is_visible('[data-node="/#7778"]'))

@@ -200,7 +200,7 @@ function holdView() {
   const {clientWidth: w, clientHeight: h} = graphBox, width = all.width * view.scale, height = all.height * view.scale;
   const within = (value, low, high) => Math.min(Math.max(value, low), high);
   view.x = within(view.x, 0.1 * w - width / 2, 0.9 * w + width / 2);
-  view.y = height + 24 <= h ? within(view.y, 12, h - height - 12) : within(view.y, 0.5 * h - height, 0.5 * h);
+  view.y = height + 24 <= h ? within(view.y, 12, h - height - 12) : within(view.y, 0.7 * h - height, 0.3 * h);
 }
 
 // Shows the view: moves what is drawn, and draws again if the window leaves it.
@@ -211,6 +211,7 @@ function showView() {
     rect.top >= drawn.top && rect.bottom <= drawn.bottom && !drawn.waiting.some(block => isSeen(block, rect));
   if (!inside) redraw();
   layer.style.transform = `translate(${view.x}px,${view.y}px)`;
+  showInStrip();
 }
 
 // Draws everything again, because sizes of blocks or colours have changed.

@@ -5,6 +5,7 @@ showFree();
 showPicker();
 showMeasures();
 listen();
+listenToStrip();
 listenToSearch();
 for (const block of BLOCKS) sizeBlock(block, false);
 fit();

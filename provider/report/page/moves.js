@@ -151,6 +151,7 @@ function listen() {
     view.x += (graphBox.clientWidth - width) / 2;
     width = graphBox.clientWidth;
     drawn = null;
+    drawStrip();
     showView();
   }).observe(graphBox);
 }
