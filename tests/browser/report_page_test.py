@@ -102,6 +102,7 @@ class ReportPage(unittest.TestCase):
         self.assertIn("The M1 runs", page.inner_text("#answer"))
         self.assertEqual(2, page.locator("#targets table >> nth=0 >> tbody tr").count())
         refused = {node["rule"] for node in first["nodes"] if node["placement"] == "cpu"}
+        page.evaluate("document.querySelectorAll('#advice details').forEach(part => { part.open = true; })")
         advice = page.inner_text("#advice")
         for rule in list(refused)[:3]:
             self.assertIn(rule, advice)
@@ -285,11 +286,15 @@ class ReportPage(unittest.TestCase):
 
     @unittest.skipUnless(PICTURES, "pictures are made with --pictures")
     def test_pictures(self):
-        path, _ = self.report(EXPORTED / "gpt2_ort.onnx", "--target", "m1,m4", name="gpt2_ort")
+        path, _ = self.report(EXPORTED / "bert_eager_ort_transformers.onnx", "--target", "a11,m1,m4", name="bert")
+        images = ROOT / "docs" / "images"
         for width, height, dark in ((1600, 1000, False), (400, 860, False), (400, 860, True)):
             page = self.opened(path, width=width, height=height, dark=dark)
-            kind = f"{width}{'-dark' if dark else ''}"
-            driver.picture(page, ROOT / "docs" / "images" / f"report-{kind}.webp")
+            driver.picture(page, images / f"report-{width}{'-dark' if dark else ''}.webp")
+        page = self.opened(path)
+        page.click("#advice button.link")
+        page.evaluate("document.querySelector('#tools').scrollIntoView()")
+        driver.picture(page, images / "report-graph.webp")
 
 
 class ReportCommand(unittest.TestCase):

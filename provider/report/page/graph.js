@@ -77,11 +77,11 @@ function makeFrame(block, far) {
   }
   if (hasFrame(block)) {
     const title = svg("text", {x: left + 14, y: block.y + 22, class: "title"});
-    title.textContent = `${block.isOpen ? "\u25be" : "\u25b8"} ${cutAtStart(block.title || "nodes", block.isOpen ? 60 : 28)}`
+    title.textContent = `${block.isOpen ? "\u25be" : "\u25b8"} ${cutAtStart(blockTitle(block), block.isOpen ? 60 : 28)}`
       + (block.kind === "graph" ? ` \u00b7 ${block.nodes.length.toLocaleString("en")}` : "");
     parts.push(title);
     const press = svg("rect", {class: "press", x: left, y: block.y, width: block.width, height: block.isOpen ? TITLE_HEIGHT : block.height, rx: 10,
-      tabindex: "0", role: "button", "aria-expanded": String(block.isOpen), "aria-label": `block ${cut(block.title || "nodes", 60)}`});
+      tabindex: "0", role: "button", "aria-expanded": String(block.isOpen), "aria-label": `block ${cut(blockTitle(block), 60)}`});
     press.block = block;
     parts.push(press);
   }
