@@ -11,13 +11,14 @@ import sys
 import tempfile
 import unittest
 
+import jsonschema
 from onnx import TensorProto, helper
 
 PICTURES = "--pictures" in sys.argv and sys.argv.remove("--pictures") is None
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "cli"))
 
 import driver  # noqa: E402
-from support import ROOT, anemone, model, tensor  # noqa: E402
+from support import ROOT, anemone, model, relu, tensor  # noqa: E402
 
 EXPORTED = ROOT / "models" / "exported"
 SHAPE = [1, 8, 6, 6]
@@ -228,6 +229,21 @@ class ReportPage(unittest.TestCase):
                     self.assertEqual(0, driver.overflow(page), (name, width))
                     self.assertEqual([], page.problems)
 
+    def test_buckets_are_side_by_side(self):
+        path, _ = self.report(relu(("batch", 4)), "--bucket", "batch=1,8", name="buckets")
+        page = self.opened(path)
+        self.assertEqual(["M1 at batch=1", "M1 at batch=8"], page.locator("#picker button").all_inner_texts())
+        page.click("#picker button >> nth=1")
+        page.click('[data-node="/#0"]')
+        self.assertIn("M1 at batch=8", page.inner_text("#node"))
+        self.assertEqual([], page.problems)
+
+    def test_free_dimensions_are_told_first(self):
+        path, _ = self.report(relu(("batch", 4)), name="free")
+        page = self.opened(path)
+        self.assertIn("batch", page.inner_text("#free"))
+        self.assertIn("--dim batch=1", page.inner_text("#free"))
+
     def test_empty_models(self):
         for what in (chain("Relu"), model([], [tensor("x", SHAPE)], [tensor("x", SHAPE)])):
             path, _ = self.report(what, name="empty")
@@ -298,6 +314,15 @@ class ReportPage(unittest.TestCase):
 
 
 class ReportCommand(unittest.TestCase):
+    def test_json(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path, output = pathlib.Path(folder, "net.onnx"), pathlib.Path(folder, "net.html")
+            path.write_bytes(chain("Relu").SerializeToString())
+            done = anemone("report", path, "-o", output, "--json")
+            document = json.loads(done.stdout)
+            jsonschema.validate(document, json.loads((ROOT / "docs" / "schemas" / "report.json").read_text()))
+            self.assertEqual((output.stat().st_size, str(output)), (document["bytes"], document["output"]))
+
     def test_wrong_usage(self):
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder, "net.onnx")
