@@ -138,6 +138,9 @@ class ReportPage(unittest.TestCase):
         self.assertEqual("2 nodes", page.inner_text("#count"))
         page.press("#search", "Enter")
         self.assertIn("layers.17/attn/q/Sigmoid", page.inner_text("#node"))
+        page.click("#fold")
+        self.assertEqual(0, page.locator('[aria-expanded="true"]').count())
+        page.press("#search", "Enter")  # opens the block of the match
         self.assertTrue(page.is_visible('[data-node].chosen'))
         page.fill("#search", "nothing of that name")
         self.assertEqual("no node", page.inner_text("#count"))

@@ -193,6 +193,9 @@ function redraw() {
   drawing.setAttribute("height", (rect.bottom - rect.top) * s);
   world.setAttribute("transform", `translate(${-rect.left * s},${-rect.top * s}) scale(${s})`);
   drawn = {...rect, scale: s, waiting: far ? [] : waiting};
+  const toggle = byId("fold");
+  toggle.hidden = GRAPH_BLOCKS < 2;
+  toggle.textContent = BLOCKS.some(block => block.kind === "graph" && block.isOpen) ? "close blocks" : "open blocks";
 }
 
 // Keeps the graph in the window: all of it if it fits, else a part of it.
@@ -232,6 +235,16 @@ function openBlock(block, isOpen) {
   stack();
   view.y -= (block.y - top) * view.scale;
   refresh();
+}
+
+// Closes all blocks of the graph, or opens them if all are closed.
+function toggleAll() {
+  const blocks = BLOCKS.filter(block => block.kind === "graph"), isOpen = !blocks.some(block => block.isOpen);
+  for (const block of blocks) {
+    block.isOpen = isOpen;
+    sizeBlock(block, false);
+  }
+  fit();
 }
 
 // The middle of a node in the world; opens its block.
