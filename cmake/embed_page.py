@@ -13,7 +13,7 @@ import sys
 
 # In the order in which they are joined: each may use what is above it when it is loaded.
 SCRIPTS = ["text", "plan", "state", "answer", "advice", "targets", "node", "blocks", "layout", "edges",
-           "graph", "moves", "search", "treemap", "warnings", "main"]
+           "graph", "strip", "moves", "search", "treemap", "warnings", "main"]
 DATA = "@DATA@"
 # Of dagre.js in the netron of tools/setup/requirements.txt. Another release may lay out differently, or
 # send a request: look at it before you change this.

@@ -140,7 +140,7 @@ class Gains {
     PlanGain gain{.segments = Segments(entries)};
     std::optional<double> cpu_us = 0;
     for (const PlanEntry* entry : entries) {
-      gain.nodes += std::max(1, NodesOf(model_, *entry));
+      gain.nodes += NodesOf(model_, *entry);
       gain.macs = SumOf(gain.macs, entry->macs);
       const auto found = cpu_us_.find(entry);
       cpu_us = SumOf(cpu_us, found == cpu_us_.end() ? std::nullopt : found->second);

@@ -19,7 +19,7 @@
 namespace anemone {
 
 struct PlanGain {
-  int nodes = 0;                    // of the file, that would move to the engine
+  int nodes = 0;  // of the file, that would move to the engine; 0: only parts of nodes
   std::optional<int64_t> macs = 0;  // nullopt: their number is not known
   int segments = 0;                 // engine segments of the whole plan then
   // How much shorter a run could be at most, in microseconds. The nodes count with the least time

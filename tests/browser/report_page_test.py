@@ -11,13 +11,14 @@ import sys
 import tempfile
 import unittest
 
+import jsonschema
 from onnx import TensorProto, helper
 
 PICTURES = "--pictures" in sys.argv and sys.argv.remove("--pictures") is None
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "cli"))
 
 import driver  # noqa: E402
-from support import ROOT, anemone, model, tensor  # noqa: E402
+from support import ROOT, anemone, model, relu, tensor  # noqa: E402
 
 EXPORTED = ROOT / "models" / "exported"
 SHAPE = [1, 8, 6, 6]
@@ -102,6 +103,7 @@ class ReportPage(unittest.TestCase):
         self.assertIn("The M1 runs", page.inner_text("#answer"))
         self.assertEqual(2, page.locator("#targets table >> nth=0 >> tbody tr").count())
         refused = {node["rule"] for node in first["nodes"] if node["placement"] == "cpu"}
+        page.evaluate("document.querySelectorAll('#advice details').forEach(part => { part.open = true; })")
         advice = page.inner_text("#advice")
         for rule in list(refused)[:3]:
             self.assertIn(rule, advice)
@@ -136,6 +138,9 @@ class ReportPage(unittest.TestCase):
         self.assertEqual("2 nodes", page.inner_text("#count"))
         page.press("#search", "Enter")
         self.assertIn("layers.17/attn/q/Sigmoid", page.inner_text("#node"))
+        page.click("#fold")
+        self.assertEqual(0, page.locator('[aria-expanded="true"]').count())
+        page.press("#search", "Enter")  # opens the block of the match
         self.assertTrue(page.is_visible('[data-node].chosen'))
         page.fill("#search", "nothing of that name")
         self.assertEqual("no node", page.inner_text("#count"))
@@ -227,6 +232,21 @@ class ReportPage(unittest.TestCase):
                     self.assertEqual(0, driver.overflow(page), (name, width))
                     self.assertEqual([], page.problems)
 
+    def test_buckets_are_side_by_side(self):
+        path, _ = self.report(relu(("batch", 4)), "--bucket", "batch=1,8", name="buckets")
+        page = self.opened(path)
+        self.assertEqual(["M1 at batch=1", "M1 at batch=8"], page.locator("#picker button").all_inner_texts())
+        page.click("#picker button >> nth=1")
+        page.click('[data-node="/#0"]')
+        self.assertIn("M1 at batch=8", page.inner_text("#node"))
+        self.assertEqual([], page.problems)
+
+    def test_free_dimensions_are_told_first(self):
+        path, _ = self.report(relu(("batch", 4)), name="free")
+        page = self.opened(path)
+        self.assertIn("batch", page.inner_text("#free"))
+        self.assertIn("--dim batch=1", page.inner_text("#free"))
+
     def test_empty_models(self):
         for what in (chain("Relu"), model([], [tensor("x", SHAPE)], [tensor("x", SHAPE)])):
             path, _ = self.report(what, name="empty")
@@ -259,6 +279,9 @@ class ReportPage(unittest.TestCase):
         rate = 1000 * len(frames) / sum(frames)
         print(f"10,000 nodes: open after {opening / 1000:.2f} s (asked at {ready / 1000:.2f} s), "
               f"{rate:.0f} frames a second while panning, the longest {max(frames):.0f} ms", flush=True)
+        strip = page.locator("#strip").bounding_box()
+        page.mouse.click(strip["x"] + 5, strip["y"] + 0.5 * strip["height"])
+        page.wait_for_selector('[data-node="/#5000"]')
         page.fill("#search", "/model/layers.777/mlp/Mul")
         page.press("#search", "Enter")
         self.assertTrue(page.is_visible('[data-node="/#7778"]'))
@@ -282,14 +305,27 @@ class ReportPage(unittest.TestCase):
 
     @unittest.skipUnless(PICTURES, "pictures are made with --pictures")
     def test_pictures(self):
-        path, _ = self.report(EXPORTED / "gpt2_ort.onnx", "--target", "m1,m4", name="gpt2_ort")
+        path, _ = self.report(EXPORTED / "bert_eager_ort_transformers.onnx", "--target", "a11,m1,m4", name="bert")
+        images = ROOT / "docs" / "images"
         for width, height, dark in ((1600, 1000, False), (400, 860, False), (400, 860, True)):
             page = self.opened(path, width=width, height=height, dark=dark)
-            kind = f"{width}{'-dark' if dark else ''}"
-            driver.picture(page, ROOT / "docs" / "images" / f"report-{kind}.webp")
+            driver.picture(page, images / f"report-{width}{'-dark' if dark else ''}.webp")
+        page = self.opened(path)
+        page.click("#advice button.link")
+        page.evaluate("document.querySelector('#tools').scrollIntoView()")
+        driver.picture(page, images / "report-graph.webp")
 
 
 class ReportCommand(unittest.TestCase):
+    def test_json(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path, output = pathlib.Path(folder, "net.onnx"), pathlib.Path(folder, "net.html")
+            path.write_bytes(chain("Relu").SerializeToString())
+            done = anemone("report", path, "-o", output, "--json")
+            document = json.loads(done.stdout)
+            jsonschema.validate(document, json.loads((ROOT / "docs" / "schemas" / "report.json").read_text()))
+            self.assertEqual((output.stat().st_size, str(output)), (document["bytes"], document["output"]))
+
     def test_wrong_usage(self):
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder, "net.onnx")

@@ -22,13 +22,13 @@ for python in "${pythons[@]}"; do
   {
     "$python" -m venv "$venv"
     "$venv/bin/python" -m pip install --quiet --disable-pip-version-check numpy onnx 'onnxruntime>=1.23' \
-      "nanobind==$(pinned nanobind)" jsonschema ml_dtypes
+      "nanobind==$(pinned nanobind)" "netron==$(pinned netron)" jsonschema ml_dtypes
     cmake --preset release -B "$build" -DPython3_EXECUTABLE="$root/$venv/bin/python" \
       -DANEMONE_BUILD_TESTS=OFF -DANEMONE_BUILD_BENCH=OFF
     cmake --build "$build" --target python_package anemone
   } >"$build/log" 2>&1 || { note "Python $version: not built, see $build/log"; failed=1; continue; }
   packages=$("$venv/bin/python" -m pip list --format=freeze | grep -E '^(numpy|onnx|onnxruntime)==' | tr '\n' ' ')
-  for name in package session words html import_order; do
+  for name in package session words html report_page import_order; do
     arguments=()
     case $name in
       package) arguments=("$root/$build/anemone" "$root") ;;

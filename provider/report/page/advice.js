@@ -5,7 +5,7 @@ const SHOWN_ADVICE = 5;
 // What a change brings, as short facts.
 function gainFacts(target, gain) {
   const {summary} = TARGETS[target];
-  const facts = [["nodes", `+${gain.nodes.toLocaleString("en")}`, "nodes that would move to the engine"]];
+  const facts = [["nodes", gain.nodes ? `+${gain.nodes.toLocaleString("en")}` : "parts of nodes", "nodes that would move to the engine"]];
   if (gain.macs === null) {
     facts.push(["MACs", "?", "their sizes are not known"]);
   } else if (gain.macs > 0) {
@@ -66,21 +66,29 @@ function showAdvice() {
       : "Nothing: no node is left to compute."));
     return;
   }
-  const list = el("ol", {}, items.slice(0, SHOWN_ADVICE).map(item => adviceItem(target, item)));
-  const parts = [
-    el("p.note", {}, "Best first. Each line says what the plan would be if these nodes were accepted: nodes, MACs and ",
-       "segments are counted; the time is an upper bound, because a refused node has no estimate on the engine."),
-    list];
-  if (items.length > SHOWN_ADVICE) {
-    const rest = items.slice(SHOWN_ADVICE);
+  const idle = items.filter(item => isIdle(target, item)), active = items.filter(item => !isIdle(target, item));
+  const list = el("ol", {}, active.slice(0, SHOWN_ADVICE).map(item => adviceItem(target, item)));
+  const parts = [];
+  if (active.length) {
+    parts.push(el("p.note", {}, "Best first. Each line says what the plan would be if these nodes were accepted: nodes, MACs and ",
+      "segments are counted; the time is an upper bound, because a refused node has no estimate on the engine."), list);
+  } else {
+    parts.push(el("p.box", {}, "Nothing that would bring something: what stays on the CPU is best left there."));
+  }
+  if (active.length > SHOWN_ADVICE) {
+    const rest = active.slice(SHOWN_ADVICE);
     parts.push(el("button.more", {type: "button", onclick: event => {
       list.append(...rest.map(item => adviceItem(target, item)));
       event.target.remove();
       list.children[SHOWN_ADVICE].querySelector("button").focus();
     }}, `show ${rest.length} more`));
   }
-  if (items.filter(item => !isIdle(target, item)).length > 1) {
+  if (active.length > 1) {
     parts.push(el("div.all", {}, el("p", {}, el("b", {}, "All together")), gainFacts(target, all)));
+  }
+  if (idle.length) {
+    parts.push(el("details", {}, el("summary", {}, `${counted(idle.length, "reason")} that ${idle.length === 1 ? "asks" : "ask"} for no change`),
+                  el("ol", {}, idle.map(item => adviceItem(target, item)))));
   }
   box.replaceChildren(...parts);
 }

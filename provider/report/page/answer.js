@@ -27,7 +27,9 @@ function estimateOf(target) {
   if (rates === null) {
     parts.push("No times: rates of this target are not published.");
   } else if (summary.estimate_us === null) {
-    parts.push("No estimate of the time: sizes or rates of CPU nodes are not known.");
+    const engine = TARGETS[target].segments.reduce((sum, segment) => sum + (segment.us ?? 0), 0);
+    parts.push(...(engine ? ["Its engine segments take about ", el("b", {}, timeText(engine)), " a run (estimate); the time "]
+                          : ["No estimate: the time "]), "of the CPU nodes is not known.");
   } else {
     parts.push("A run takes about ", el("b", {}, timeText(summary.estimate_us)));
     if (summary.cpu_us !== null) {

@@ -75,9 +75,15 @@ function rangeIn(folder, nodes) {
   return first === last ? `${folder}/${first}` : `${folder}/${first} to ${last}`;
 }
 
+// Found when it is first shown: a large model has many blocks.
+function blockTitle(block) {
+  block.title ??= [block.owner, block.isRun ? titleOfBlock(block.nodes) : ""].filter(text => text).join(": ") || "nodes";
+  return block.title;
+}
+
 // A block: its nodes, whether it is open, where it is (y; x is centred), its size, and its layout.
-function makeBlock(nodes, kind, title, isOpen) {
-  return {nodes, kind, title, isOpen, layout: null, y: 0, width: 0, height: 0, enters: [], leaves: []};
+function makeBlock(nodes, kind, {title = null, owner = "", isRun = false}, isOpen) {
+  return {nodes, kind, title, owner, isRun, isOpen, layout: null, y: 0, width: 0, height: 0, enters: [], leaves: []};
 }
 
 const BLOCKS = [];
@@ -116,13 +122,12 @@ function addPorts(from, to) {
   for (const [part, nodes] of [...parts].sort((a, b) => (a[0] < 0) - (b[0] < 0) || a[0] - b[0])) {
     const first = BLOCKS.length;
     if (part < 0) {
-      BLOCKS.push(makeBlock(nodes, "folded", `${counted(nodes.length, "node")} computed at import, or not needed`, nodes.length <= 60 && isOpen));
+      BLOCKS.push(makeBlock(nodes, "folded", {title: `${counted(nodes.length, "node")} computed at import, or not needed`}, nodes.length <= 60 && isOpen));
     } else {
       const owner = part > 0 ? `body of ${cutAtStart(nameOf(NODES.owners[part - 1]), 40)}` : "";
       const runs = cutIntoRuns(nodes);
       for (const run of runs) {
-        const title = runs.length > 1 ? titleOfBlock(run) : "";
-        BLOCKS.push(makeBlock(run, "graph", [owner, title].filter(text => text).join(": "), isOpen));
+        BLOCKS.push(makeBlock(run, "graph", {owner, isRun: runs.length > 1}, isOpen));
       }
     }
     for (let b = first; b < BLOCKS.length; ++b) for (const node of BLOCKS[b].nodes) BLOCK_OF[node] = b;

@@ -77,11 +77,11 @@ function makeFrame(block, far) {
   }
   if (hasFrame(block)) {
     const title = svg("text", {x: left + 14, y: block.y + 22, class: "title"});
-    title.textContent = `${block.isOpen ? "\u25be" : "\u25b8"} ${cutAtStart(block.title || "nodes", block.isOpen ? 60 : 28)}`
+    title.textContent = `${block.isOpen ? "\u25be" : "\u25b8"} ${cutAtStart(blockTitle(block), block.isOpen ? 60 : 28)}`
       + (block.kind === "graph" ? ` \u00b7 ${block.nodes.length.toLocaleString("en")}` : "");
     parts.push(title);
     const press = svg("rect", {class: "press", x: left, y: block.y, width: block.width, height: block.isOpen ? TITLE_HEIGHT : block.height, rx: 10,
-      tabindex: "0", role: "button", "aria-expanded": String(block.isOpen), "aria-label": `block ${cut(block.title || "nodes", 60)}`});
+      tabindex: "0", role: "button", "aria-expanded": String(block.isOpen), "aria-label": `block ${cut(blockTitle(block), 60)}`});
     press.block = block;
     parts.push(press);
   }
@@ -193,6 +193,9 @@ function redraw() {
   drawing.setAttribute("height", (rect.bottom - rect.top) * s);
   world.setAttribute("transform", `translate(${-rect.left * s},${-rect.top * s}) scale(${s})`);
   drawn = {...rect, scale: s, waiting: far ? [] : waiting};
+  const toggle = byId("fold");
+  toggle.hidden = GRAPH_BLOCKS < 2;
+  toggle.textContent = BLOCKS.some(block => block.kind === "graph" && block.isOpen) ? "close blocks" : "open blocks";
 }
 
 // Keeps the graph in the window: all of it if it fits, else a part of it.
@@ -200,7 +203,7 @@ function holdView() {
   const {clientWidth: w, clientHeight: h} = graphBox, width = all.width * view.scale, height = all.height * view.scale;
   const within = (value, low, high) => Math.min(Math.max(value, low), high);
   view.x = within(view.x, 0.1 * w - width / 2, 0.9 * w + width / 2);
-  view.y = height + 24 <= h ? within(view.y, 12, h - height - 12) : within(view.y, 0.5 * h - height, 0.5 * h);
+  view.y = height + 24 <= h ? within(view.y, 12, h - height - 12) : within(view.y, 0.7 * h - height, 0.3 * h);
 }
 
 // Shows the view: moves what is drawn, and draws again if the window leaves it.
@@ -211,6 +214,7 @@ function showView() {
     rect.top >= drawn.top && rect.bottom <= drawn.bottom && !drawn.waiting.some(block => isSeen(block, rect));
   if (!inside) redraw();
   layer.style.transform = `translate(${view.x}px,${view.y}px)`;
+  showInStrip();
 }
 
 // Draws everything again, because sizes of blocks or colours have changed.
@@ -231,6 +235,16 @@ function openBlock(block, isOpen) {
   stack();
   view.y -= (block.y - top) * view.scale;
   refresh();
+}
+
+// Closes all blocks of the graph, or opens them if all are closed.
+function toggleAll() {
+  const blocks = BLOCKS.filter(block => block.kind === "graph"), isOpen = !blocks.some(block => block.isOpen);
+  for (const block of blocks) {
+    block.isOpen = isOpen;
+    sizeBlock(block, false);
+  }
+  fit();
 }
 
 // The middle of a node in the world; opens its block.

@@ -5,12 +5,16 @@ showFree();
 showPicker();
 showMeasures();
 listen();
+listenToStrip();
 listenToSearch();
 for (const block of BLOCKS) sizeBlock(block, false);
 fit();
 const usual = TARGETS.findIndex(target => target.target === "h13");
 set("target", TARGETS.length > 6 && usual >= 0 ? usual : 0);  // of all targets, the command's default
 showNode(-1);
+
+// Safari has no requestIdleCallback.
+const whenIdle = window.requestIdleCallback ?? (action => setTimeout(() => action({timeRemaining: () => 10}), 50));
 
 // Blocks out of view are laid out when nothing else is to do, the nearest first, so that a move finds them
 // ready.
@@ -27,5 +31,5 @@ showNode(-1);
     if (isAbove) view.y -= (next.height - height) * view.scale;
     if (isNear || isAbove && next.height !== height) refresh();
   }
-  requestIdleCallback(prepare);
+  whenIdle(prepare);
 })(null);

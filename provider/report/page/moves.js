@@ -145,12 +145,14 @@ function listen() {
   byId("zoom-in").addEventListener("click", () => zoom(1.25));
   byId("zoom-out").addEventListener("click", () => zoom(0.8));
   byId("fit").addEventListener("click", fit);
+  byId("fold").addEventListener("click", toggleAll);
   let width = graphBox.clientWidth;
   new ResizeObserver(() => {
     if (graphBox.clientWidth === width) return;
     view.x += (graphBox.clientWidth - width) / 2;
     width = graphBox.clientWidth;
     drawn = null;
+    drawStrip();
     showView();
   }).observe(graphBox);
 }

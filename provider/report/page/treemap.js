@@ -140,7 +140,10 @@ function showMeasures() {
     map.path.length = 0;
     showMap();
   }}, measure.name)));
-  if (TARGETS[0].rates === null) map.measure = 1;
 }
 
-watch("target", () => { map.path.length = 0; showMap(); });
+watch("target", () => {
+  map.path.length = 0;
+  if (map.measure === 0 && TARGETS[state.target].rates === null) map.measure = 1;
+  showMap();
+});
