@@ -7,9 +7,12 @@ include(CMakePackageConfigHelpers)
 
 # The libraries of all folders as one.
 set(objects "")
-foreach(folder base math engine importer kernels partitioner fallback provider)
+foreach(folder base math engine apple importer kernels partitioner fallback provider)
   list(APPEND objects $<TARGET_OBJECTS:anemone_${folder}>)
 endforeach()
+if(APPLE)
+  list(APPEND objects $<TARGET_OBJECTS:anemone_apple_try>)
+endif()
 add_library(anemone_archive STATIC ${objects})
 set_target_properties(anemone_archive PROPERTIES
   OUTPUT_NAME anemone EXPORT_NAME anemone LINKER_LANGUAGE CXX
@@ -31,6 +34,9 @@ target_link_libraries(anemone_archive INTERFACE
   absl::flat_hash_map absl::flat_hash_set absl::span absl::status absl::statusor absl::str_format
   absl::strings absl::time hwy::hwy PkgConfig::plist TBB::tbb Threads::Threads
   ${CMAKE_DL_LIBS})
+if(APPLE)
+  target_link_libraries(anemone_archive INTERFACE "-framework Foundation")
+endif()
 
 install(TARGETS anemone onnxruntime_ane_ep)
 install(TARGETS anemone_archive EXPORT anemone-targets)

@@ -253,8 +253,8 @@ class AppleDevice final : public Device {
       options_.wait(pause);
     }
     ANEMONE_RETURN_IF_ERROR(options_.history->Begin());
-    const absl::Status compiled = Stream::OfProcess().Run("a compile", options_.compile_timeout,
-                                                          [loaded] { return loaded->Compile(); });
+    absl::Status compiled = Stream::OfProcess().Run("a compile", options_.compile_timeout,
+                                                    [loaded] { return loaded->Compile(); });
     if (!compiled.ok()) options_.history->Fail();
     return compiled;
   }

@@ -2,7 +2,7 @@
 // interfaces of macOS (docs/apple.md), which device.md describes.
 //
 //   ANEMONE_ASSIGN_OR_RETURN(auto device, OpenAppleDevice());
-//   auto program = device->Compile(network, *target, Route::kNetplist);
+//   auto program = device->Compile(network, target, Route::kNetplist);
 //
 // Ports have the layouts of engine/surface.h. The values are copied to surfaces with the strides
 // that the framework lists, because all surfaces of one side must have one size.

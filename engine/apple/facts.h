@@ -1,9 +1,6 @@
 // engine/apple/facts.h: the rows of engine/tables/apple_facts.json: each class, message, symbol and
-// key of Apple's frameworks that engine/apple uses, by name.
-//
-//   Send<id>(model, apple_fact::kAttributes);   // the row's name is the selector
-//
-// Plain C++, because Objective-C++ sources include it too.
+// key of Apple's frameworks that engine/apple uses, by name. `apple_fact::kAttributes.name` is a
+// selector. Plain C++, because Objective-C++ sources include it too.
 #ifndef ANEMONE_ENGINE_APPLE_FACTS_H_
 #define ANEMONE_ENGINE_APPLE_FACTS_H_
 

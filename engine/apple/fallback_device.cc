@@ -58,7 +58,7 @@ class FallbackDevice final : public Device {
     const auto& program = static_cast<const FallbackProgram&>(base);
     const Program* second = Second(program);
     if (second == nullptr) {
-      const absl::Status run = first_->Run(*program.first, request);
+      absl::Status run = first_->Run(*program.first, request);
       if (run.ok()) return run;
       ANEMONE_ASSIGN_OR_RETURN(second, CompileSecond(program, run));
     }

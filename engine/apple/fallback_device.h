@@ -1,7 +1,7 @@
 // engine/apple/fallback_device.h: a device that uses another one for programs that the first cannot
 // compile or run. Each time, a note says so.
 //
-//   auto device = MakeFallbackDevice(std::move(apple), MakeSoftwareDevice(),
+//   auto device = MakeFallbackDevice(std::move(first), MakeSoftwareDevice(),
 //                                    [](const std::string& note) { Warn(note); });
 #ifndef ANEMONE_ENGINE_APPLE_FALLBACK_DEVICE_H_
 #define ANEMONE_ENGINE_APPLE_FALLBACK_DEVICE_H_

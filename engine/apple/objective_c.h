@@ -1,5 +1,5 @@
 // engine/apple/objective_c.h: calls classes that are known only at run time. For Objective-C++
-// sources. No ARC and no literals, so that GNUstep compiles them too.
+// sources. No ARC and no literals, so that GNUstep compiles them too. In use, as ObjC text:
 //
 //   Kept model(Send<id>(classes.model, apple_fact::kMakeModel, descriptor));
 //   NSError* error = nil;

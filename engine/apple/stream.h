@@ -2,8 +2,8 @@
 // completion (device.md, "Rules that bite"), so all calls of the framework run on one thread, one
 // after the other, and every wait has a timeout.
 //
-//   ANEMONE_RETURN_IF_ERROR(stream.Run("load", absl::Seconds(30), [model] { return Load(*model);
-//   }));
+//   ANEMONE_RETURN_IF_ERROR(
+//       stream.Run("a load", absl::Seconds(30), [&] { return Load(*model); }));
 //
 // A job cannot be stopped. After a timeout it may still run, so it must own all that it uses.
 #ifndef ANEMONE_ENGINE_APPLE_STREAM_H_

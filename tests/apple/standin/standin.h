@@ -1,7 +1,7 @@
 // tests/apple/standin/standin.h: a library that takes the place of AppleNeuralEngine.framework in
 // tests. Its Objective-C classes have the private names and messages of apple_facts.json; its
 // IOSurfaces are memory of the process. Models are read by the readers of engine/formats, judged by
-// the validators and run by the software engine in exact mode.
+// the validators and run by the software engine in exact mode. In use, as shell text:
 //
 //   ANEMONE_ANE_DRIVER=libanemone_apple_driver.so ANEMONE_ANE_FRAMEWORK=libanemone_standin.so
 //   anemone run net.onnx --device apple
