@@ -121,6 +121,7 @@ class Ray(CliTest):
         said = process.communicate()[1]
         self.assertEqual(1, process.returncode, said)  # two models are refused
         self.assertIsNotNone(killed, "no worker was killed")
+        self.assertNotIn("error", said)
         local, ray = (without_times(self.folder / out / "results.jsonl") for out in ("local", "ray"))
         self.assertEqual(12, len(local))
         self.assertEqual(local, ray)

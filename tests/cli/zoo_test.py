@@ -88,6 +88,10 @@ class Zoo(CliTest):
         self.assertEqual(["refused", "refused", "ok"],
                          [lines[n]["status"] for n in ("damaged.onnx", "empty.onnx", "good.onnx")])
         self.assertIn("damaged.onnx", lines["damaged.onnx"]["error"])
+        said = anemone("zoo", self.models, "-o", self.out).stdout
+        self.assertIn("damaged.onnx: refused, check: ", " ".join(said.split()))
+        self.assertIn("3 models, 1 ok, 2 refused", said)
+        self.assertNotIn("check", anemone("zoo", self.models, "-o", self.out, "-q").stdout)
         self.lines()
 
     def test_the_hash_is_sha256(self):
@@ -166,6 +170,21 @@ class Zoo(CliTest):
             done = anemone("zoo", self.models, "-o", self.out)
             self.expect_error(done, "line 1 " + said, "choose another folder")
             self.assertEqual(text, (self.out / "results.jsonl").read_text())
+
+    def test_odd_files_of_a_folder(self):
+        path = self.put("net.onnx", relu())
+        (self.models / "again").symlink_to(self.models)  # a loop
+        (self.models / "far.onnx").symlink_to("nowhere")
+        (self.models / "self.onnx").symlink_to("self.onnx")
+        os.mkfifo(self.models / "pipe.onnx")
+        os.rename(path, os.path.join(os.fsencode(self.models), b"\xff\x1b.onnx"))
+        lines = self.zoo(code=1, sources=[self.models, f"{self.models}//pipe.onnx"])
+        self.assertEqual({"far.onnx": "refused", "self.onnx": "refused", "pipe.onnx": "refused",
+                          "\\xff\\x1b.onnx": "ok"}, {name: line["status"] for name, line in lines.items()})
+        before = [line for line in self.lines() if line["status"] == "ok"]
+        self.zoo(code=1)
+        self.assertEqual(before, [line for line in self.lines() if line["status"] == "ok"])
+        self.assertEqual(4, len(self.lines()))
 
     def test_names_are_data_on_the_pages(self):
         name = "</script><img src=x onerror=alert(1)>\u202e'\".onnx".replace("/", "\u2044")

@@ -18,7 +18,9 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_replace.h"
 #include "base/mapped_file.h"
+#include "base/printable.h"
 #include "base/status_macros.h"
 #include "base/usage_error.h"
 #include "engine/formats/json_keys.h"
@@ -108,7 +110,7 @@ absl::Status Zoo::Take(Json line, Progress& progress) {
 absl::Status Zoo::Run(const ZooWork& work, const std::vector<ZooModel>& models) {
   Progress progress(options_.quiet, /*steady=*/true);
   for (const ZooModel& model : models) {
-    progress.Step(absl::StrCat("reading ", model.name));
+    progress.Step(absl::StrCat("reading ", Printable(model.name)));
     Queue(work, model);
   }
   to_do_ = waiting_.size();
@@ -183,6 +185,15 @@ absl::StatusOr<ZooWork> WorkOf(const Options& options) {
   return work;
 }
 
+// "net.onnx: refused, check: is not an ONNX model"
+std::string FailureText(const Json& line) {
+  const std::string path = TextAt(line, "path");
+  std::string error = Cell(line["error"]);
+  // Most errors name the model themselves.
+  absl::StrReplaceAll({{absl::StrCat(path, ": "), ""}}, &error);
+  return Printable(absl::StrCat(path, ": ", TextAt(line, "status"), ", ", error)) + "\n";
+}
+
 absl::StatusOr<int> RunZoo(const Options& options) {
   ANEMONE_ASSIGN_OR_RETURN(const ZooWork work, WorkOf(options));
   ANEMONE_ASSIGN_OR_RETURN(const std::vector<ZooModel> models, FindModels(options.arguments));
@@ -195,10 +206,15 @@ absl::StatusOr<int> RunZoo(const Options& options) {
   ANEMONE_RETURN_IF_ERROR(zoo.results().Finish());
   ANEMONE_RETURN_IF_ERROR(WriteSite(options.output, zoo.results().lines()));
   std::map<std::string, int> by_status;
+  constexpr int kMostFailures = 20;  // that are printed; the pages have all
+  int failed = 0;
+  std::string failures;
   Json listed = Json::array();
   for (const ZooModel& model : models) {
     const Json& line = *zoo.results().Find(model.name);
-    ++by_status[Cell(line["status"])];
+    const std::string status = Cell(line["status"]);
+    ++by_status[status];
+    if (status != "ok" && ++failed <= kMostFailures) failures += FailureText(line);
     listed.push_back(line);
   }
   if (options.json) {
@@ -206,6 +222,10 @@ absl::StatusOr<int> RunZoo(const Options& options) {
   } else {
     std::string text = absl::StrCat(models.size(), models.size() == 1 ? " model" : " models");
     for (const auto& [status, count] : by_status) absl::StrAppend(&text, ", ", count, " ", status);
+    if (failed > kMostFailures) absl::StrAppend(&failures, "and ", failed - kMostFailures, " more");
+    if (!options.quiet && !failures.empty()) {
+      PrintWrapped(absl::StripTrailingAsciiWhitespace(failures), 4);
+    }
     PrintWrapped(absl::StrCat(text, ": ", options.output, "/index.html"), 2);
   }
   return by_status["ok"] == static_cast<int>(models.size()) ? kExitDone : kExitRefused;
