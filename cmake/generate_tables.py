@@ -346,7 +346,7 @@ def write_costs(tables, out):
     """cost_table.cc: the rates of each target that has numbers."""
     data = json.loads((tables / "costs.json").read_text())
     targets = {t["target"]: t for t in json.loads((tables / "targets.json").read_text())["targets"]}
-    rates = ("flops", "chain_flops", "bytes_per_second")
+    rates = ("flops", "chain_flops", "product_flops", "convolution_flops", "bytes_per_second")
     rows = []
     for fit in data["fits"]:
         name = fit["target"]

@@ -45,6 +45,9 @@ struct CostRates {
   const char* target;  // "H13"
   double flops;        // of an operation alone, a second; a multiply-accumulate is two
   double chain_flops;  // of each further operation of a chain
+  // Of large linear layers as products and as 1x1 convolutions (conflicts.md C-linear-convolution).
+  // CostOf() does not use them: its rates are fitted together.
+  double product_flops, convolution_flops;
   double bytes_per_second;
   double dispatch_us;
   double cpu_flops, cpu_bytes_per_second;  // of the chip's CPU; 0 if not published

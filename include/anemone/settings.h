@@ -25,6 +25,10 @@ struct Settings {
   std::string route = "netplist";  // or "mil": which of the engine's compile paths is asked
   std::string policy = "maximal";  // or "cpu", "refuse:UNIT[,UNIT...]", "insist:fp16-range"
   bool rewrites = true;            // an operator may become other units than its own
+  // "convolutions": chains of linear layers become 1x1 convolutions where that is better; with
+  // "products" they stay matrix products. "auto" is convolutions, except in a session that computes
+  // in fast mode: the software engine's products are faster, and nodes are placed the same.
+  std::string linear_layers = "auto";
 
   std::map<std::string, int64_t> dims;                 // symbolic dimension -> size
   std::map<std::string, std::vector<int64_t>> shapes;  // input -> whole shape
