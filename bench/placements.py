@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compares where two builds place the nodes of models.
 
-  bench/placements.py OLD NEW [--target h13,h16] [MODEL...]
+  bench/placements.py OLD NEW [--target h13,h16] [--route netplist] [MODEL...]
 
 OLD and NEW are `anemone` binaries. Without models: all of models/exported. Prints each node that moved, with
 the reason, and the sums per target.
@@ -16,9 +16,10 @@ import subprocess
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 
 
-def plans(program, path, targets):
+def plans(program, path, targets, route):
     """By target: (placement, operator, reason) of each node."""
-    done = subprocess.run([program, "check", "--json", "--target", targets, str(path)], capture_output=True,
+    done = subprocess.run([program, "check", "--json", "--target", targets, "--route", route,
+                           str(path)], capture_output=True,
                           text=True, timeout=600)
     if done.returncode:
         raise RuntimeError(f"{path.name}: {done.stderr.strip()}")
@@ -33,12 +34,13 @@ def main():
     parser.add_argument("new")
     parser.add_argument("models", nargs="*", type=pathlib.Path)
     parser.add_argument("--target", default="h13,h16")
+    parser.add_argument("--route", default="netplist")
     given = parser.parse_args()
     models = given.models or sorted((ROOT / "models" / "exported").glob("*.onnx"))
     counts, moved = collections.Counter(), 0
     for path in models:
         try:
-            old, new = (plans(program, path, given.target) for program in (given.old, given.new))
+            old, new = (plans(program, path, given.target, given.route) for program in (given.old, given.new))
         except RuntimeError as error:
             print(error)
             continue

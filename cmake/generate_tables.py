@@ -368,31 +368,31 @@ def write_costs(tables, out):
     data = json.loads((tables / "costs.json").read_text())
     cores = {t["target"]: t["hal"]["num_nes"]
              for t in json.loads((tables / "targets.json").read_text())["targets"]}
-    rates = ("flops", "product_flops", "chain_flops", "bytes_per_second", "stream_bytes_per_second",
-             "port_bytes_per_second")
+    rates = ("flops", "product_flops", "chain_flops", "layer_product_flops", "layer_convolution_flops",
+             "bytes_per_second", "stream_bytes_per_second", "port_bytes_per_second")
     cpu_rates = ("flops", "bytes_per_second", "softmax_per_second")
     cpu = {(row["target"], row["rate"]): row["value"] for row in data["cpu"]}
     fits = {fit["target"]: fit for fit in data["fits"]}
 
     def scaled(name, target):
         return {**fits[name], **{rate: fits[name][rate] * cores[target] / cores[name] for rate in rates},
-                "target": target, "status": "predicted",
+                "target": target, "fit": name, "status": "predicted",
                 "source": f"{data['scaled_source']}: {name} times {cores[target]}/{cores[name]} cores"}
 
     rows = []
     for name, fit in fits.items():
         if "scaled_from" in fit:
             base = scaled(fit["scaled_from"], name)
-            rows.append({**base, **fit, "source": f"{fit['source']}; {base['source']}"})
+            rows.append({**base, "fit": name, **fit, "source": f"{fit['source']}; {base['source']}"})
             continue
-        rows.append(fit)
+        rows.append({"fit": name, **fit})
         rows += [scaled(name, target) for target in data["scaled"][name]]
     body = ["// Generated from engine/tables/costs.json. Do not edit.", '#include "engine/cost.h"', "",
             "namespace anemone {", "namespace {", "", "constexpr CostRates kRates[] = {"]
     for row in rows:
         numbers = ", ".join(f"{row[key]:.6g}" for key in (*rates, "dispatch_us"))
         of_cpu = ", ".join(f"{cpu.get((row['target'], rate), 0):.6g}" for rate in cpu_rates)
-        body.append(f"    {{{quoted(row['target'])}, {numbers}, {{{of_cpu}}}, {status_enum(row['status'])}, "
+        body.append(f"    {{{quoted(row['target'])}, {quoted(row['fit'])}, {numbers}, {{{of_cpu}}}, {status_enum(row['status'])}, "
                     f"{quoted(row['source'])}}},")
     body += ["};", "", "}  // namespace", "",
              "absl::Span<const CostRates> AllCostRates() { return kRates; }", "",

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "anemone/compressed.h"
+#include "engine/target_questions.h"
 #include "engine/unit_kind.h"
 
 namespace anemone {
@@ -147,6 +148,19 @@ const CostRates* FindCostRates(const Target& target) {
     if (target.name() == rates.target) return &rates;
   }
   return nullptr;
+}
+
+const CostRates* FindFit(const Target& target) {
+  TargetQuestions& asked = QuestionsOfThread();
+  const TargetQuestions before = asked;
+  const CostRates* rates = FindCostRates(target);
+  asked = before;
+  asked.Ask(TargetQuestions::kFit);
+  if (rates == nullptr) return nullptr;
+  const auto is_fit = [&](const CostRates& row) {
+    return absl::string_view(row.target) == rates->fit;
+  };
+  return &*std::find_if(AllCostRates().begin(), AllCostRates().end(), is_fit);
 }
 
 std::optional<NetworkCost> CostOf(const Network& network, const Target& target) {

@@ -53,9 +53,13 @@ struct CpuRates {
 // The rates of a target: a row of costs.json.
 struct CostRates {
   const char* target;    // "H13"
+  const char* fit;       // the target whose measured rates these are multiples of
   double flops;          // of an operation alone, a second; a multiply-accumulate is two
   double product_flops;  // of a matrix product alone
   double chain_flops;    // of each further operation of a chain
+  // Of large linear layers as products and as 1x1 convolutions (conflicts.md C-linear-convolution).
+  // CostOf() does not use them: its rates are fitted together.
+  double layer_product_flops, layer_convolution_flops;
   double bytes_per_second;
   double stream_bytes_per_second;  // of the weights of a matrix product
   double port_bytes_per_second;    // of inputs and outputs
@@ -66,6 +70,9 @@ struct CostRates {
 };
 absl::Span<const CostRates> AllCostRates();
 const CostRates* FindCostRates(const Target& target);  // null if there are none
+// The measured rates that the target's are multiples of. They compare two networks for the target
+// as its own rates do, and targets with the same fit share what was decided (target_questions.h).
+const CostRates* FindFit(const Target& target);
 
 std::optional<NetworkCost> CostOf(const Network& network, const Target& target);
 

@@ -10,6 +10,7 @@
 #include "absl/strings/str_split.h"
 #include "anemone/compressed.h"
 #include "base/near_names.h"
+#include "engine/cost.h"
 #include "engine/target_names.h"
 #include "engine/target_questions.h"
 #include "engine/target_record.h"
@@ -33,10 +34,7 @@ thread_local TargetQuestions asked;
 
 using Other = TargetQuestions::Other;
 
-void Ask(Other question) {
-  ++asked.count;
-  asked.others[question] = true;
-}
+void Ask(Other question) { asked.Ask(question); }
 
 template <class Question, size_t n>
 int Ask(std::bitset<n>& questions, Question question) {
@@ -78,6 +76,8 @@ bool TargetQuestions::HaveSameAnswers(const Target& a, const Target& b) const {
         return a.mil_route() == b.mil_route();
       case kStatus:
         return a.status() == b.status();
+      case kFit:
+        return FindFit(a) == FindFit(b);
       default:
         return std::all_of(std::begin(kStreamedForms), std::end(kStreamedForms),
                            [&](const char* form) { return a.Streams(form) == b.Streams(form); });

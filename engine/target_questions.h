@@ -21,8 +21,12 @@ struct TargetQuestions {
   std::bitset<256> limits, caps, lists;
   std::bitset<8> others;
 
-  enum Other { kName, kFamily, kFamilyIndex, kMilRoute, kStatus, kStreams };
+  enum Other { kName, kFamily, kFamilyIndex, kMilRoute, kStatus, kFit, kStreams };
 
+  void Ask(Other question) {
+    ++count;
+    others[question] = true;
+  }
   // Both targets have the same values of these facts, and the same statuses.
   bool HaveSameAnswers(const Target& a, const Target& b) const;
 };

@@ -136,6 +136,10 @@ struct UnitRow {
   // The multiply-accumulates of a unit with this output, for the estimate of its time
   // (engine/cost.h). Null: none on the multiply-accumulate array.
   Reads<int64_t(Bottoms, Weights, const Dims& out)> macs;
+  // The parameters of the unit that computes the same, with the same weights, on operands whose
+  // axes are permuted: axis i of each bottom and of the output is axis order[i] of before. Null: no
+  // such unit is known. An elementwise kind without weights needs no hook: its parameters stay.
+  Reads<std::shared_ptr<const void>(const Permutation& order)> permuted;
 
   // Whether a target accepts the unit.
   struct Judging {

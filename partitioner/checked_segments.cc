@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "kernels/layout/channels_first.h"
 #include "partitioner/segments.h"
 #include "partitioner/unit_names.h"
 
@@ -23,6 +24,14 @@ bool OnlyCasts(const Graph& graph, const Segment& segment) {
            const Node& node = graph.nodes[id];
            return node.domain.empty() && (node.op_type == "Cast" || node.op_type == "CastLike");
          });
+}
+
+// Whether linear layers may become convolutions between transposes.
+bool MayCarry(const PlanOptions& options) {
+  const std::vector<std::string>& refused = options.policy.refused_units;
+  return options.convolves_layers && options.rewrites &&
+         std::none_of(refused.begin(), refused.end(),
+                      [](const auto& unit) { return unit == "Conv" || unit == "Transpose"; });
 }
 
 NetworkVerdict JudgeSegment(const Graph& graph, const Segment& segment,
@@ -86,7 +95,12 @@ class Maker {
     }
     JoinNetwork(view_, inside, segment);
     const NetworkVerdict judged = JudgeSegment(view_.graph, segment, options_);
-    if (judged.verdict.accepted) return true;
+    if (judged.verdict.accepted) {
+      if (MayCarry(options_)) {
+        segment.kept = CarryChannelsFirst(segment.network, *options_.target, options_.route);
+      }
+      return true;
+    }
     if (!cuts || !Cut(segment, judged)) {
       for (NodeId id : segment.nodes) covers_[cover_of_[id]].verdict = judged.verdict;
     }

@@ -21,6 +21,7 @@
 #include "engine/warning.h"
 #include "importer/opset/opsets.h"
 #include "kernels/fp16_range.h"
+#include "kernels/layout/channels_first.h"
 #include "kernels/lowering.h"
 #include "partitioner/bodies.h"
 #include "partitioner/checked_segments.h"
@@ -31,6 +32,7 @@
 #include "partitioner/plan_costs.h"
 #include "partitioner/planner.h"
 #include "partitioner/policies.h"
+#include "partitioner/segments.h"
 #include "partitioner/unit_names.h"
 #include "warning_table.h"  // generated
 
@@ -39,9 +41,38 @@ namespace {
 
 constexpr absl::string_view kNodePrefix = "node:";  // in Policy::refused_units
 
+// The kinds of the units of a segment that have weights, by name.
+using KindsByName = absl::flat_hash_map<absl::string_view, const UnitKind*>;
+
+std::vector<KindsByName> KindsOf(const Plan& plan) {
+  std::vector<KindsByName> kinds;
+  for (const Segment& segment : plan.segments) {
+    KindsByName& by_name = kinds.emplace_back();
+    for (const Unit& unit : segment.network.units) {
+      if (!unit.weights.empty()) by_name[unit.name] = unit.kind;
+    }
+  }
+  return kinds;
+}
+
+// A linear layer may be a convolution in its segment (kernels/layout/channels_first.h).
+void AddUnitTypes(const GraphView& view, const Cover& cover, const KindsByName& kinds,
+                  PlanEntry& entry) {
+  const std::vector<Unit>& units = cover.lowered->network.units;
+  for (size_t i = 0; i < units.size(); ++i) {
+    const UnitKind* kind = units[i].kind;
+    if (kind->run.is_view) continue;
+    if (!units[i].weights.empty()) {
+      const auto now = kinds.find(UnitName(view, cover, i));
+      if (now != kinds.end()) kind = now->second;
+    }
+    entry.units.push_back(kind->type);
+  }
+}
+
 PlanEntry MakeEntry(const Model& model, const GraphView& view, const PlanOptions& options,
                     const std::vector<const Cover*>& covers, const Plan& plan,
-                    const std::vector<int>& segment_of) {
+                    const std::vector<KindsByName>& kinds, const std::vector<int>& segment_of) {
   const Graph& graph = view.graph;
   PlanEntry entry;
   for (const Cover* cover : covers) {
@@ -57,9 +88,7 @@ PlanEntry MakeEntry(const Model& model, const GraphView& view, const PlanOptions
       entry.origins.insert(entry.origins.end(), node.origins.begin(), node.origins.end());
     }
     if (cover->lowered != nullptr) {
-      for (const Unit& unit : cover->lowered->network.units) {
-        if (!unit.kind->run.is_view) entry.units.push_back(unit.kind->type);
-      }
+      AddUnitTypes(view, *cover, kinds[segment_of[cover->nodes.back()]], entry);
       if (entry.bound.empty()) entry.bound = cover->lowered->bound;
     }
     entry.rewritten |= cover->rewritten;
@@ -82,6 +111,7 @@ void AddEntries(const Model& model, const GraphView& view, const PlanOptions& op
   for (size_t i = 0; i < plan.segments.size(); ++i) {
     for (NodeId id : plan.segments[i].nodes) segment_of[id] = static_cast<int>(i);
   }
+  const std::vector<KindsByName> kinds = KindsOf(plan);
   std::vector<std::vector<const Cover*>> members(covers.size());
   std::vector<int> last(covers.size());  // of each group; its entry is inserted there
   for (size_t i = 0; i < covers.size(); ++i) {
@@ -92,7 +122,8 @@ void AddEntries(const Model& model, const GraphView& view, const PlanOptions& op
   for (size_t i = 0; i < covers.size(); ++i) {
     int group = groups.Find(static_cast<int>(i));
     if (last[group] != static_cast<int>(i)) continue;
-    plan.entries.push_back(MakeEntry(model, view, options, members[group], plan, segment_of));
+    plan.entries.push_back(
+        MakeEntry(model, view, options, members[group], plan, kinds, segment_of));
     PlanEntry& entry = plan.entries.back();
     for (NodeId id : entry.nodes) {
       if (entry.remedy.empty()) {
@@ -131,8 +162,28 @@ void AddImportWarnings(const Model& model, Plan& plan) {
   }
 }
 
+// Says of each linear layer that was kept why. Where products are asked for, there is nothing to
+// say.
+void AddReasons(const Segment& segment, const PlanOptions& options,
+                std::vector<Warning>& warnings) {
+  if (!options.convolves_layers) {
+    const auto is_layer = [](const Warning& w) { return w.rule == &warning::kLinearAsConvolution; };
+    warnings.erase(std::remove_if(warnings.begin(), warnings.end(), is_layer), warnings.end());
+  }
+  if (segment.kept.empty()) return;
+  absl::flat_hash_map<absl::string_view, absl::string_view> whys;
+  for (const KeptLayer& layer : segment.kept) whys.emplace(layer.unit, layer.why);
+  for (Warning& w : warnings) {
+    if (w.rule != &warning::kLinearAsConvolution && w.rule != &warning::kWidthGranule) continue;
+    if (w.unit < 0) continue;
+    const auto why = whys.find(segment.network.units[w.unit].name);
+    if (why != whys.end() && !why->second.empty()) absl::StrAppend(&w.message, "; ", why->second);
+  }
+}
+
 // Adds warnings about design rules, for every engine segment.
-void AddWarnings(const Model& model, const UnitNames& names, Plan& plan) {
+void AddWarnings(const Model& model, const UnitNames& names, const PlanOptions& options,
+                 Plan& plan) {
   std::set<std::tuple<const WarningRule*, OriginId, std::string>> told;
   for (const PlanPart& part : PartsOf(model.graph, plan)) {
     std::vector<bool> in_doubt(part.plan->segments.size());
@@ -141,7 +192,9 @@ void AddWarnings(const Model& model, const UnitNames& names, Plan& plan) {
     }
     for (size_t i = 0; i < part.plan->segments.size(); ++i) {
       const Network& network = part.plan->segments[i].network;
-      for (Warning& w : WarningsOf(network, in_doubt[i], *plan.target, plan.route)) {
+      std::vector<Warning> warnings = WarningsOf(network, in_doubt[i], *plan.target, plan.route);
+      AddReasons(part.plan->segments[i], options, warnings);
+      for (Warning& w : warnings) {
         const Origin* origin = w.unit < 0 ? nullptr : names.Find(network.units[w.unit].name);
         const OriginId id =
             origin == nullptr ? kNone : static_cast<OriginId>(origin - model.origins.data());
@@ -495,7 +548,7 @@ absl::StatusOr<Plan> Planner::Make(const Target& target) {
   const UnitNames names(model, plan);
   plan.costs = std::make_shared<const PlanCosts>(CostsOf(model, plan, names));
   AddCostWarnings(options.policy, plan);
-  AddWarnings(model, names, plan);
+  AddWarnings(model, names, options, plan);
   AddImportWarnings(model, plan);
   return plan;
 }

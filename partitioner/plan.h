@@ -23,6 +23,7 @@
 #include "engine/target.h"
 #include "engine/verdict.h"
 #include "importer/graph.h"
+#include "kernels/layout/channels_first.h"
 
 namespace anemone {
 
@@ -48,6 +49,9 @@ struct PlanOptions {
   Route route = Route::kNetplist;
   Policy policy;
   bool rewrites = true;
+  // Chains of linear layers may become convolutions (kernels/layout/channels_first.h). The
+  // placement of nodes does not depend on it.
+  bool convolves_layers = true;
   // Plan the bodies of If, Loop and Scan too, for callers that can run them (docs/control_flow.md).
   // Off in the plugin, because ONNX Runtime passes each body as a separate graph.
   bool bodies = false;
@@ -84,6 +88,7 @@ struct Segment {
   std::vector<ValueId> inputs;   // computed outside (constants are not listed)
   std::vector<ValueId> outputs;  // read outside
   Network network;               // engine: ports are inputs and outputs, in this order
+  std::vector<KeptLayer> kept;   // engine: linear layers that did not become convolutions
   // If not empty, the segment is one If, Loop or Scan node that Anemone runs, and these are its
   // bodies in the order of BodiesOf(). If empty, ONNX Runtime runs all bodies in the segment.
   std::vector<PlannedBody> bodies;

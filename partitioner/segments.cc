@@ -117,6 +117,12 @@ ValueId NamingOutput(const Node& node) {
   return made == node.outputs.end() ? kNone : *made;
 }
 
+std::string UnitName(const GraphView& view, const Cover& cover, size_t i) {
+  const ValueId named_after = NamingOutput(view.graph.nodes[cover.nodes.back()]);
+  const bool is_last = i + 1 == cover.lowered->network.units.size();
+  return absl::StrCat(view.graph.values[named_after].name, is_last ? "" : absl::StrCat("#", i));
+}
+
 void JoinNetwork(const GraphView& view, absl::Span<const Cover* const> covers, Segment& segment) {
   Network& network = segment.network;
   absl::flat_hash_map<ValueId, Operand> made;
@@ -142,12 +148,10 @@ void JoinNetwork(const GraphView& view, absl::Span<const Cover* const> covers, S
       return Operand{o.source, base + o.index};
     };
     network.constants.insert(network.constants.end(), part.constants.begin(), part.constants.end());
-    const ValueId named_after = NamingOutput(view.graph.nodes[cover->nodes.back()]);
     for (size_t i = 0; i < part.units.size(); ++i) {
       Unit unit = part.units[i];
       for (Operand& o : unit.bottoms) o = moved(o);
-      unit.name = absl::StrCat(view.graph.values[named_after].name,
-                               i + 1 == part.units.size() ? "" : absl::StrCat("#", i));
+      unit.name = UnitName(view, *cover, i);
       network.units.push_back(std::move(unit));
     }
     for (size_t i = 0; i < part.outputs.size(); ++i) {

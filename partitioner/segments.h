@@ -2,6 +2,7 @@
 #ifndef ANEMONE_PARTITIONER_SEGMENTS_H_
 #define ANEMONE_PARTITIONER_SEGMENTS_H_
 
+#include <string>
 #include <vector>
 
 #include "absl/types/span.h"
@@ -25,6 +26,9 @@ std::vector<Segment> MakeSegments(const GraphView& view, absl::Span<const int> o
 
 // The value that a node's units are named after: the node's first output that exists.
 ValueId NamingOutput(const Node& node);
+
+// The name of unit `i` of a cover's network in the network of its segment.
+std::string UnitName(const GraphView& view, const Cover& cover, size_t i);
 
 // Joins the lowered networks of the covers in the segment into `segment.network`, whose ports are
 // the segment's inputs and outputs.

@@ -75,7 +75,7 @@ absl::StatusOr<Shared> Share(const Settings& settings, Bucketing::Import import,
       // With operators of ai.anemone ONNX Runtime refuses the file, and reads nodes instead.
       .file = {.path = path, .bytes = bytes, .dims = settings.dims, .custom_operators = false},
       .import = std::move(import)};
-  ANEMONE_ASSIGN_OR_RETURN(shared.planning, PlanOptionsOf(settings));
+  ANEMONE_ASSIGN_OR_RETURN(shared.planning, RunPlanOptionsOf(settings));
   shared.planning.bodies = true;
   shared.software.observed = settings.hazards;
   ANEMONE_ASSIGN_OR_RETURN(shared.software.numerics, NumericsMode::Parse(settings.numerics));

@@ -33,6 +33,7 @@ std::vector<std::string> RouteNames() { return {"netplist", "mil"}; }
 std::vector<std::string> PolicyNames() {
   return {"max-engine", "latency", "fewest-segments", "cpu", "refuse:", "insist:fp16-range"};
 }
+std::vector<std::string> LayerForms() { return {"auto", "convolutions", "products"}; }
 std::vector<std::string> DeviceNames() { return {"auto", "software", "apple"}; }
 std::vector<std::string> NumericsNames() { return {"fast", "exact"}; }
 
@@ -77,6 +78,17 @@ absl::Status StoreTarget(Settings& settings, const std::string& value) {
 absl::Status StoreRoute(Settings& settings, const std::string& value) {
   return Keep<&Settings::route>(settings, value,
                                 [](const auto& v) { return ParseRoute(v).status(); });
+}
+
+absl::Status StoreLinearLayers(Settings& settings, const std::string& value) {
+  return StoreChoice(value, LayerForms(), settings.linear_layers);
+}
+
+// Whether chains of linear layers become convolutions in a plan that is run.
+bool ConvolvesInRuns(const Settings& settings) {
+  if (settings.linear_layers != "auto") return settings.linear_layers == "convolutions";
+  const auto numerics = NumericsMode::Parse(settings.numerics);
+  return settings.device == "apple" || (numerics.ok() && numerics->is_exact());
 }
 
 absl::Status StorePolicy(Settings& settings, const std::string& value) {
@@ -249,6 +261,21 @@ const Setting kSettings[] = {
      .choices = PolicyNames,
      .store = StorePolicy,
      .key = PolicyKey},
+    {.name = "linear_layers",
+     .flag = "linear-layers",
+     .value = "FORM",
+     .type = "str",
+     .entries = kReadsModel | kPlugin | kPython,
+     .fallback = "auto",
+     .brief = "What chains of linear layers become: auto, convolutions or products.",
+     .help =
+         "convolutions: 1x1 convolutions where the target accepts them, the segment has no more "
+         "units and the target's rates expect it to be faster. auto: convolutions, except in "
+         "runs in fast mode on the software engine, whose products are faster. Nodes are placed "
+         "the same either way: docs/performance.md.",
+     .choices = LayerForms,
+     .store = StoreLinearLayers,
+     .key = [](const Settings& s) { return std::string(ConvolvesInRuns(s) ? "conv" : "product"); }},
     {.name = "device",
      .flag = "device",
      .value = "NAME",
@@ -428,6 +455,16 @@ absl::StatusOr<PlanOptions> PlanOptionsOf(const Settings& settings) {
   ANEMONE_ASSIGN_OR_RETURN(options.policy,
                            Named("policy", settings.policy, Policy::Parse(settings.policy)));
   options.clamp_activations = settings.clamp_activations;
+  std::string form;
+  ANEMONE_RETURN_IF_ERROR(
+      Annotated(StoreChoice(settings.linear_layers, LayerForms(), form), "linear_layers"));
+  options.convolves_layers = form != "products";
+  return options;
+}
+
+absl::StatusOr<PlanOptions> RunPlanOptionsOf(const Settings& settings) {
+  ANEMONE_ASSIGN_OR_RETURN(PlanOptions options, PlanOptionsOf(settings));
+  options.convolves_layers = ConvolvesInRuns(settings);
   return options;
 }
 

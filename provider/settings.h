@@ -89,6 +89,8 @@ std::vector<std::string> TargetsOf(const Settings& settings);
 // Settings of one target as the partitioner takes them. Errors: kNotFound (no such target, with
 // near names), kInvalidArgument (route, policy).
 absl::StatusOr<PlanOptions> PlanOptionsOf(const Settings& settings);
+// The same for a plan that is run: `linear_layers` = "auto" depends on the numerics.
+absl::StatusOr<PlanOptions> RunPlanOptionsOf(const Settings& settings);
 
 // Checks the settings that planning does not look at. kInvalidArgument, kUnimplemented.
 absl::Status CheckRunSettings(const Settings& settings);

@@ -27,6 +27,10 @@ struct Settings {
   // docs/options.md.
   std::string policy = "max-engine";
   bool rewrites = true;  // an operator may become other units than its own
+  // "convolutions": chains of linear layers become 1x1 convolutions where that is better; with
+  // "products" they stay matrix products. "auto" is convolutions, except in a session that computes
+  // in fast mode on the software engine, whose products are faster. Nodes are placed the same.
+  std::string linear_layers = "auto";
 
   std::map<std::string, int64_t> dims;                 // symbolic dimension -> size
   std::map<std::string, std::vector<int64_t>> shapes;  // input -> whole shape

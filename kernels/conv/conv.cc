@@ -385,6 +385,19 @@ Operand PointwiseConv(NetworkBuilder& c, const Operand& x, int64_t out_channels,
                std::move(weights));
 }
 
+PointwiseKernel PointwiseKernelOf(const Unit& unit) {
+  if (unit.kind != &Kind() || unit.weights.empty() || unit.bottoms.size() != 1) return {};
+  const auto& p = *static_cast<const ConvParams*>(unit.params.get());
+  const auto is_point = [](const Along& a) {
+    return a.kernel == 1 && a.stride == 1 && a.pads() == 0;
+  };
+  const bool is_plain = p.type == ConvType::kConv && p.mode == KernelMode::kDense &&
+                        p.format == KernelFormat::kFloat16 && p.groups == 1;
+  if (!is_plain || !is_point(p.d) || !is_point(p.h) || !is_point(p.w)) return {};
+  const Tensor& matrix = unit.weights[0];
+  return {&matrix, matrix.elements() / p.out_channels, p.out_channels, p.in_major};
+}
+
 Operand Doubled(NetworkBuilder& c, const Operand& x, bool height, bool width) {
   const int64_t channels = c.DimsOf(x).c();
   constexpr Along kTwice{.kernel = 2, .stride = 2};

@@ -76,6 +76,15 @@ absl::StatusOr<ConvNode> ReadConvNode(const Node& node, LowerContext& c);
 Operand PointwiseConv(NetworkBuilder& c, const Operand& x, int64_t out_channels,
                       const Tensor& kernel, bool in_major, const Tensor* bias);
 
+// The matrix of a 1x1 convolution of one group without strides and pads, stored (out, in), or (in,
+// out) if `in_major`; null for other units.
+struct PointwiseKernel {
+  const Tensor* matrix = nullptr;
+  int64_t in = 1, out = 1;
+  bool in_major = false;
+};
+PointwiseKernel PointwiseKernelOf(const Unit& unit);
+
 // Nearest upsampling by 2 along the height, the width or both: a channelwise deconvolution with a
 // kernel of ones, as the clients of Apple's compiler write it (compiler_texts.json
 // lowering_recipes, "nearest upsampling by 2^n").

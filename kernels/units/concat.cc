@@ -10,6 +10,7 @@
 #include "engine/warning.h"
 #include "kernels/attributes.h"
 #include "kernels/mil.h"
+#include "kernels/shared/permuted.h"
 #include "math/move/copy.h"
 #include "rule_table.h"     // generated
 #include "warning_table.h"  // generated
@@ -69,6 +70,10 @@ void Warn(const ConcatParams&, const Unit&, Bottoms, const Target&, Route route,
   if (route == Route::kMil) list.Add(warning::kOrionConcat);
 }
 
+std::shared_ptr<const void> Permuted(const ConcatParams& p, const Permutation& order) {
+  return std::make_shared<const ConcatParams>(ConcatParams{Permute(p.axis, order)});
+}
+
 absl::Status WriteMil(const ConcatParams& p, const Unit& unit, MilEmitter& e) {
   MilArgument values{.name = "values", .is_list = true};
   for (size_t i = 0; i < unit.bottoms.size(); ++i) values.values.push_back(e.In(i));
@@ -82,6 +87,7 @@ const UnitKindOf<ConcatParams>& Kind() {
   static const UnitKindOf<ConcatParams> kind({
       .type = "Concat",
       .bottoms = {2, kAnyNumber, &rule::kConcatInputs},
+      .permuted = Permuted,
       .judge = {.shape = Shape, .validate = Validate, .warn = Warn},
       .spell = {.fields = kFields, .mil = WriteMil},
       .run = {.compute = Compute, .joins = Joins},

@@ -18,6 +18,7 @@
 #include "kernels/mil/mil_gates.h"
 #include "kernels/mil/mil_operands.h"
 #include "kernels/node_inputs.h"
+#include "kernels/shared/permuted.h"
 #include "kernels/units/concat.h"
 #include "kernels/units/dynamic_slice.h"
 #include "kernels/units/reshape.h"
@@ -101,6 +102,14 @@ void Warn(const InputViewParams& p, const Unit&, Bottoms, const Target& target, 
   if (p.axis == Axis::kW && p.offset > 0 && !is_clean) list.Add(warning::kWidthSlice, p.offset);
 }
 
+// A slice does not become one of the width with an offset, whose large values may saturate.
+std::shared_ptr<const void> Permuted(const InputViewParams& p, const Permutation& order) {
+  InputViewParams moved = p;
+  moved.axis = Permute(p.axis, order);
+  if (SlicesWidth(moved) && !SlicesWidth(p)) return nullptr;
+  return std::make_shared<const InputViewParams>(moved);
+}
+
 // Uses slice_by_size if possible: the engine runs slice_by_index only if it is fused with a
 // neighbor (rule slice-by-index).
 absl::Status WriteMil(const InputViewParams& p, const Unit& unit, MilEmitter& e) {
@@ -141,6 +150,7 @@ const UnitKindOf<InputViewParams>& Kind() {
   static const UnitKindOf<InputViewParams> kind({
       .type = "InputView",
       .family = &rule::kUnitFamily,
+      .permuted = Permuted,
       .judge = {.shape = Shape, .validate = Validate, .warn = Warn},
       .spell = {.fields = kFields, .mil = WriteMil},
       .run = {.compute = Compute},

@@ -14,6 +14,7 @@
 #include "kernels/elementwise/elementwise.h"
 #include "kernels/node_inputs.h"
 #include "kernels/shared/affine.h"
+#include "kernels/shared/permuted.h"
 #include "kernels/units/layer_normalization.h"
 #include "kernels/units/reduction.h"
 #include "kernels/units/reshape.h"
@@ -52,6 +53,10 @@ void Exact(const L2NormParams& p, const ExactUnit& unit, absl::Span<const ConstV
                          in[0].span(), out.span());
 }
 
+std::shared_ptr<const void> Permuted(const L2NormParams& p, const Permutation& order) {
+  return std::make_shared<const L2NormParams>(L2NormParams{Permute(p.axes, order), p.epsilon});
+}
+
 absl::Status WriteMil(const L2NormParams& p, const Unit& unit, MilEmitter& e) {
   const std::vector<int64_t> axes = MilAxes(e, p.axes);
   if (axes.empty()) return absl::UnimplementedError("a normalization over no axes");
@@ -64,6 +69,7 @@ absl::Status WriteMil(const L2NormParams& p, const Unit& unit, MilEmitter& e) {
 const UnitKindOf<L2NormParams>& Kind() {
   static const UnitKindOf<L2NormParams> kind({
       .type = "L2Normalization",
+      .permuted = Permuted,
       .judge = {.shape = Shape, .validate = Validate},
       .spell = {.fields = kFields, .mil = WriteMil},
       .run = {.compute = Compute},

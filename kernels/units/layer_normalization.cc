@@ -17,6 +17,7 @@
 #include "kernels/attributes.h"
 #include "kernels/node_inputs.h"
 #include "kernels/shared/affine.h"
+#include "kernels/shared/permuted.h"
 #include "kernels/units/reshape.h"
 #include "math/exact/exact_reduce.h"
 #include "rule_table.h"  // generated
@@ -99,6 +100,18 @@ void Exact(const LayerNormParams& p, const ExactUnit& unit, absl::Span<const Con
                        form.bias, in[0].span(), PortOf(unit, in[0]), out.span());
 }
 
+std::shared_ptr<const void> Permuted(const LayerNormParams& p, const Permutation& order) {
+  if (p.groups > 1) return nullptr;  // groups are of channels
+  LayerNormParams moved = p;
+  moved.axes = Permute(p.axes, order);
+  for (std::optional<Dims>* dims : {&moved.affine.scale, &moved.affine.bias}) {
+    if (!*dims) continue;
+    if (!KeepsOrder(**dims, order)) return nullptr;
+    *dims = Permute(**dims, order);
+  }
+  return std::make_shared<const LayerNormParams>(std::move(moved));
+}
+
 absl::Status WriteMil(const LayerNormParams& p, const Unit& unit, MilEmitter& e) {
   // It cannot be one layer_norm with a mul and an add for the scales of the channels, because the
   // unit rounds once.
@@ -121,6 +134,7 @@ const UnitKindOf<LayerNormParams>& Kind() {
   static const UnitKindOf<LayerNormParams> kind({
       .type = "LayerNormalization",
       .family = &rule::kUnitFamily,
+      .permuted = Permuted,
       .judge = {.shape = Shape, .validate = Validate},
       .spell = {.fields = kFields, .complete = Complete, .mil = WriteMil, .compose = Compose},
       .run = {.prepare = Prepare, .compute = Compute},

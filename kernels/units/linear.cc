@@ -445,6 +445,12 @@ Operand FullyConnected(NetworkBuilder& c, const Operand& x, absl::Span<const int
   return FromOnnxOrder(c, y, y_shape);
 }
 
+std::optional<ConstantMatrix> FactorOfLinear(const Unit& unit) {
+  if (unit.kind != &Kind() || unit.weights.empty()) return std::nullopt;
+  const auto& p = *static_cast<const LinearParams*>(unit.params.get());
+  return ConstantMatrix{unit.weights[0], p.k, p.n, p.order};
+}
+
 KernelRows LinearRows() { return {{&Kind()}, kLowerings, kOperations}; }
 
 }  // namespace anemone

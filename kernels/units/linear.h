@@ -2,6 +2,8 @@
 #ifndef ANEMONE_KERNELS_UNITS_LINEAR_H_
 #define ANEMONE_KERNELS_UNITS_LINEAR_H_
 
+#include <optional>
+
 #include "kernels/lowering.h"
 #include "kernels/units/matrix_multiplication.h"
 
@@ -14,6 +16,9 @@ namespace anemone {
 Operand FullyConnected(NetworkBuilder& c, const Operand& x, absl::Span<const int64_t> x_shape,
                        const ConstantMatrix& b, const Tensor* bias,
                        absl::Span<const int64_t> y_shape);
+
+// The weight of a Linear unit; nullopt if it is of another kind. Its bias is its second weight.
+std::optional<ConstantMatrix> FactorOfLinear(const Unit& unit);
 
 }  // namespace anemone
 

@@ -431,6 +431,13 @@ Operand MatrixProduct(NetworkBuilder& c, const Operand& a, const ConstantMatrix&
   return c.Add(Kind(), MatMulParams{MatMulParams::Weight{b.k, b.n, b.order}}, {a}, {b.Matrix()});
 }
 
+std::optional<ConstantMatrix> FactorOfProduct(const Unit& unit) {
+  if (unit.kind != &Kind()) return std::nullopt;
+  const auto& p = *static_cast<const MatMulParams*>(unit.params.get());
+  if (!p.b) return std::nullopt;
+  return ConstantMatrix{unit.weights[0], p.b->k, p.b->n, p.b->order};
+}
+
 std::optional<ConstantMatrix> ConstantRight(const GraphView& view, ValueId value) {
   const Tensor* tensor = view.Constant(value);
   if (tensor == nullptr || !IsEngineConstant(tensor->type()) || tensor->dims().empty()) {

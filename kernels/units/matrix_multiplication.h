@@ -43,6 +43,9 @@ Operand MatrixProduct(NetworkBuilder& c, const Operand& a, const Operand& b);
 // B is a weight of the unit. It is packed once per program; only the packed form is kept.
 Operand MatrixProduct(NetworkBuilder& c, const Operand& a, const ConstantMatrix& b);
 
+// The weight of a MatrixMultiplication unit; nullopt if it has none or is of another kind.
+std::optional<ConstantMatrix> FactorOfProduct(const Unit& unit);
+
 // `value` as the right operand of ONNX's MatMul, if it is a constant matrix or vector without batch
 // axes.
 std::optional<ConstantMatrix> ConstantRight(const GraphView& view, ValueId value);

@@ -19,6 +19,7 @@
 #include "kernels/mil.h"
 #include "kernels/node_inputs.h"
 #include "kernels/shared/affine.h"
+#include "kernels/shared/permuted.h"
 #include "kernels/units/reshape.h"
 #include "math/elementwise/elementwise.h"
 #include "math/exact/exact_elementwise.h"
@@ -94,6 +95,11 @@ void Exact(const ReductionParams& p, const ExactUnit& unit, absl::Span<const Con
   }
 }
 
+std::shared_ptr<const void> Permuted(const ReductionParams& p, const Permutation& order) {
+  return std::make_shared<const ReductionParams>(
+      ReductionParams{p.type, Permute(p.axes, order), p.square});
+}
+
 absl::Status WriteMil(const ReductionParams& p, const Unit& unit, MilEmitter& e) {
   static constexpr const char* kOps[] = {"reduce_sum", "reduce_mean", "reduce_max", "reduce_min"};
   std::vector<int64_t> axes;
@@ -123,6 +129,7 @@ const UnitKindOf<ReductionParams>& Kind() {
       .family = &rule::kUnitFamily,
       .bottoms = {1, 1, &rule::kReductionBottoms},
       .arithmetic = ArithmeticOf,
+      .permuted = Permuted,
       .judge = {.shape = Shape, .validate = Validate},
       .spell = {.fields = kFields, .mil = WriteMil},
       .run = {.compute = Compute},

@@ -9,6 +9,7 @@
 #include "kernels/attributes.h"
 #include "kernels/elementwise/elementwise.h"
 #include "kernels/mil.h"
+#include "kernels/shared/permuted.h"
 #include "kernels/units/reduction.h"
 #include "math/exact/exact_reduce.h"
 #include "rule_table.h"  // generated
@@ -40,6 +41,10 @@ void Exact(const SoftmaxParams& p, const ExactUnit& unit, absl::Span<const Const
                      in[0].span(), out.span());
 }
 
+std::shared_ptr<const void> Permuted(const SoftmaxParams& p, const Permutation& order) {
+  return std::make_shared<const SoftmaxParams>(SoftmaxParams{Permute(p.axis, order)});
+}
+
 absl::Status WriteMil(const SoftmaxParams& p, const Unit& unit, MilEmitter& e) {
   e.Result(
       e.Emit("softmax", {{"x", {e.In(0)}}, {"axis", {e.Int(e.ToMilAxis(p.axis))}}}, unit.dims));
@@ -49,6 +54,7 @@ absl::Status WriteMil(const SoftmaxParams& p, const Unit& unit, MilEmitter& e) {
 const UnitKindOf<SoftmaxParams>& Kind() {
   static const UnitKindOf<SoftmaxParams> kind({
       .type = "Softmax",
+      .permuted = Permuted,
       .judge = {.shape = Shape, .validate = Validate},
       .spell = {.fields = kFields, .mil = WriteMil},
       .run = {.compute = Compute},

@@ -81,7 +81,7 @@ absl::StatusOr<PluginOptions> ReadPluginOptions(const std::map<std::string, std:
   for (const auto& [name, value] : given) {
     ANEMONE_RETURN_IF_ERROR(Store(name, value, options));
   }
-  ANEMONE_ASSIGN_OR_RETURN(options.planning, PlanOptionsOf(options.settings));
+  ANEMONE_ASSIGN_OR_RETURN(options.planning, RunPlanOptionsOf(options.settings));
   ANEMONE_ASSIGN_OR_RETURN(options.numerics, NumericsMode::Parse(options.settings.numerics));
   return options;
 }

@@ -53,6 +53,12 @@ class CheckKeywords(TypedDict, total=False):
     # `insist:fp16-range` puts nodes on the engine whose values or constants are known to leave the
     # range of fp16. Default: max-engine.
     policy: str
+    # What chains of linear layers become: auto, convolutions or products. convolutions: 1x1
+    # convolutions where the target accepts them, the segment has no more units and the target's
+    # rates expect it to be faster. auto: convolutions, except in runs in fast mode, whose products
+    # are faster on the CPU. Nodes are placed the same either way: docs/performance.md. Default:
+    # auto.
+    linear_layers: str
     # Limit values to the range of fp16 before softmax and layer normalization. A value that became
     # infinite is then 65504, so that it does not spread; other values do not change. Each such
     # unit gets one more unit before it, and attention becomes products and a softmax instead of
@@ -87,6 +93,12 @@ class SessionKeywords(TypedDict, total=False):
     # `insist:fp16-range` puts nodes on the engine whose values or constants are known to leave the
     # range of fp16. Default: max-engine.
     policy: str
+    # What chains of linear layers become: auto, convolutions or products. convolutions: 1x1
+    # convolutions where the target accepts them, the segment has no more units and the target's
+    # rates expect it to be faster. auto: convolutions, except in runs in fast mode, whose products
+    # are faster on the CPU. Nodes are placed the same either way: docs/performance.md. Default:
+    # auto.
+    linear_layers: str
     # Where engine segments run: auto or software. Default: auto.
     device: str
     # How the software engine computes: fast or exact. fast: values are stored and rounded as fp16

@@ -100,14 +100,24 @@ def faults_of(entry, plan):
             yield f"{node['op_type']} '{node['name']}' on the CPU: {node['message']}"
 
 
+def moved(plan, products):
+    """The nodes that are placed elsewhere if linear layers stay products, as texts."""
+    for node, other in zip(plan["nodes"], products["nodes"], strict=True):
+        if any(node[key] != other[key] for key in ("id", "placement", "segment", "message")):
+            yield f"'{node['name']}' is placed elsewhere with --linear-layers products"
+
+
 def judge(entry):
     """A row of the table, and the problems."""
     path = FOLDER / f"{entry['name']}.onnx"
-    checked = run("check", "--json", "--target", ",".join(TARGETS), path)["models"][0]
+    checked, products = (run("check", "--json", "--target", ",".join(TARGETS), *options,
+                             path)["models"][0] for options in ((), ("--linear-layers", "products")))
     with tempfile.TemporaryDirectory() as folder:
         result = run("run", "--compare", "--json", *inputs(entry, path, folder), path)
     plans = checked["targets"]
     faults = [f"{plan['target']}: {fault}" for plan in plans for fault in faults_of(entry, plan)]
+    faults += [f"{plan['target']}: {fault}" for plan, other in zip(plans, products["targets"])
+               for fault in moved(plan, other)]
     # The cosine is null if one of the two is all zero.
     cosines = [o["cosine"] if o["cosine"] is not None else float(o["max_abs_error"] == 0)
                for o in result["outputs"]]

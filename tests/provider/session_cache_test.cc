@@ -81,7 +81,8 @@ TEST_F(SessionCacheTest, TheSecondSessionIsTheSame) {
     for (const char* policy : {"max-engine", "refuse:Pooling", "cpu"}) {
       SCOPED_TRACE(absl::StrCat(numerics, " ", policy));
       const std::string bytes = Filled(kNet);
-      const Settings settings = {.policy = policy, .numerics = numerics};
+      const Settings settings = {
+          .policy = policy, .linear_layers = "products", .numerics = numerics};
       const auto first = Session::LoadBytes(bytes, settings);
       ASSERT_TRUE(first.ok()) << first.status();
       const auto second = Session::LoadBytes(bytes, settings);
@@ -127,6 +128,8 @@ TEST_F(SessionCacheTest, WhatChangesThePlanIsInTheKey) {
   EXPECT_FALSE(is_found(bytes, {.policy = "latency"}));
   EXPECT_TRUE(is_found(bytes, {.policy = "maximal"})) << "another name of the default";
   EXPECT_FALSE(is_found(bytes, {.rewrites = false}));
+  EXPECT_FALSE(is_found(bytes, {.linear_layers = "convolutions"}));
+  EXPECT_TRUE(is_found(bytes, {.numerics = "exact"})) << "which has convolutions by default";
   EXPECT_FALSE(is_found(bytes, {.shapes = {{"x", {1, 4, 8, 8}}}}));
   EXPECT_FALSE(is_found(bytes, {.memory_limit = 1 << 30}));
   EXPECT_TRUE(is_found(bytes, {.memory_limit = 1 << 30}));

@@ -56,7 +56,7 @@ TEST(PluginOptions, WhatChangesAProgramIsInItsKey) {
   // These change how a program is run, not the program.
   const std::set<std::string> not_in_key = {"device", "memory_limit", "numerics", "threads"};
   const std::map<std::string, std::string> others = {
-      {"target", "h16"}, {"route", "mil"}, {"policy", "cpu"}};
+      {"target", "h16"}, {"route", "mil"}, {"policy", "cpu"}, {"linear_layers", "convolutions"}};
   for (const Setting& setting : AllSettings()) {
     if ((setting.entries & kPlugin) == 0 || not_in_key.contains(setting.name)) continue;
     ASSERT_NE(setting.key, nullptr) << setting.name;
