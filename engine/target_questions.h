@@ -3,8 +3,8 @@
 //
 //   TargetQuestions& asked = QuestionsOfThread();
 //   asked = {};
-//   Verdict verdict = CheckUnit(unit, bottoms, *m1, route);
-//   if (asked.HaveSameAnswers(*m1, *m2)) return verdict;  // it is the verdict of both
+//   Verdict verdict = CheckUnit(unit, bottoms, m1, route);
+//   bool is_of_both = asked.HaveSameAnswers(m1, m2);
 #ifndef ANEMONE_ENGINE_TARGET_QUESTIONS_H_
 #define ANEMONE_ENGINE_TARGET_QUESTIONS_H_
 

@@ -3,8 +3,8 @@
 // answers to all questions of planning have the same segments.
 //
 //   Planner planner(model, {.bodies = true}, targets.size());
-//   for (const Target* target : targets) {
-//     ANEMONE_ASSIGN_OR_RETURN(Plan plan, planner.Make(*target));
+//   for (const Target& target : targets) {
+//     ANEMONE_ASSIGN_OR_RETURN(Plan plan, planner.Make(target));
 //   }
 #ifndef ANEMONE_PARTITIONER_PLANNER_H_
 #define ANEMONE_PARTITIONER_PLANNER_H_

@@ -57,18 +57,21 @@ def with_constants(case):
     named = dict(zip([port.name for port in case.model.graph.input], inputs))
     if case.model.ir_version < 4 or not named:
         return None
-    if not all(isinstance(value, np.ndarray) and value.dtype.kind in "biuf" for value in named.values()):
+    if not all(isinstance(value, np.ndarray) and value.dtype.kind in "biuf"
+               for value in named.values()):
         return None
     model = onnx.ModelProto.FromString(case.model.SerializeToString())
     own = {initializer.name for initializer in model.graph.initializer}
-    model.graph.initializer.extend(numpy_helper.from_array(np.ascontiguousarray(value).reshape(value.shape), name)
-                                   for name, value in named.items() if name not in own)
+    for name, value in named.items():
+        if name not in own:
+            array = np.ascontiguousarray(value).reshape(value.shape)
+            model.graph.initializer.append(numpy_helper.from_array(array, name))
     del model.graph.input[:]
     return case._replace(model=model, data_sets=[([], case.data_sets[0][1])])
 
 
 def is_of_working_opset(model):
-    """Whether the working opset has these operators in the same version, so that no node is lifted."""
+    """Whether the working opset has the operators in the same version: no node is lifted."""
     opset = max([o.version for o in model.opset_import if o.domain in ("", "ai.onnx")], default=1)
     try:
         return all(onnx.defs.get_schema(node.op_type, opset).since_version
