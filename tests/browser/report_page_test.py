@@ -317,6 +317,20 @@ class ReportPage(unittest.TestCase):
 
 
 class ReportCommand(unittest.TestCase):
+    def test_all_changes_together_give_the_plan_without_a_policy(self):
+        with tempfile.TemporaryDirectory() as folder:
+            output = pathlib.Path(folder, "net.html")
+            for name, unit in (("gpt2_ort", "Reshape"), ("whisper_decoder_torchscript", "ElementWise"), ("swin_dynamo", "Transpose")):
+                path = EXPORTED / f"{name}.onnx"
+                whole = json.loads(anemone("check", path, "--json").stdout)["models"][0]["targets"][0]["summary"]
+                anemone("report", path, "-o", output, "--policy", f"refuse:{unit}")
+                target = data_of(output.read_text())["targets"][0]
+                self.assertGreater(target["summary"]["engine_segments"], whole["engine_segments"], name)
+                self.assertEqual(whole["engine_segments"], target["advice"]["all"]["segments"], name)
+                moved = sum(item["gain"]["nodes"] for item in target["advice"]["items"])
+                self.assertEqual(target["advice"]["all"]["nodes"], moved)
+                self.assertEqual(target["summary"]["cpu_nodes"], moved)
+
     def test_json(self):
         with tempfile.TemporaryDirectory() as folder:
             path, output = pathlib.Path(folder, "net.onnx"), pathlib.Path(folder, "net.html")
