@@ -183,5 +183,5 @@ class Ray(CliTest):
 
 
 if __name__ == "__main__":
-    print("long: Ray is 300 MB, and each test starts a cluster", flush=True)
+    print("long: Ray takes 240 MB, and each test starts a cluster", flush=True)
     unittest.main()
