@@ -98,7 +98,7 @@ class Rewriter {
     }
     const std::string sum = Take(absl::StrCat(result.name, "_squares"));
     const std::string root = Take(absl::StrCat(result.name, "_inverse"));
-    const std::string x = of("x")->values[0];
+    const std::string& x = of("x")->values[0];
     Add({.outputs = {{reduced, sum}},
          .op = "reduce_sum_square",
          .arguments = {{"x", {x}}, *of("axes"), {"keep_dims", {Constant("bool", true)}}}});

@@ -84,6 +84,7 @@ void WriteLogSoftmax(NodeWriter& w) {
 std::vector<int64_t> PadsOf(NodeWriter& w, size_t axes) {
   const std::vector<int64_t> given = w.Ints("pads", std::vector<int64_t>(2 * axes, 0));
   std::vector<int64_t> pads;
+  pads.reserve(2 * axes);
   for (size_t i = 0; i < axes; ++i) {
     pads.push_back(given[i]);
     pads.push_back(given[i + axes]);

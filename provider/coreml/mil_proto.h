@@ -6,6 +6,7 @@
 #include "engine/formats/mil_operations.h"
 #include "engine/formats/mil_program.h"
 
+// NOLINTNEXTLINE(readability-identifier-naming): the schema's name
 namespace CoreML::Specification::MILSpec {
 class Program;
 }  // namespace CoreML::Specification::MILSpec

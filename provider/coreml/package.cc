@@ -138,7 +138,9 @@ absl::Status WritePackage(const Model& model, const MilPlan& planned, const Port
   PackageText text{.description = absl::StrCat(report["model"].get<std::string>(),
                                                ", converted from ONNX by Anemone ", kVersion),
                    .plan = JsonText(report)};
+  text.inputs.reserve(graph.inputs.size());
   for (ValueId id : graph.inputs) text.inputs.push_back(Described(graph.values[id], wishes));
+  text.outputs.reserve(outputs.size());
   for (ValueId id : outputs) text.outputs.push_back(Described(graph.values[id], wishes));
   return writer->Finish(program, opset, text);
 }

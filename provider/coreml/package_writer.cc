@@ -197,6 +197,8 @@ absl::StatusOr<PortNames> SaveSegmentPackage(const Network& network, const Targe
   ANEMONE_ASSIGN_OR_RETURN(const int opset, OpsetFor(written.program, ""));
   PackageText text{.description = absl::StrCat("An engine segment for ", target.option_name(),
                                                ", by Anemone ", kVersion)};
+  text.inputs.reserve(network.inputs.size());
+  text.outputs.reserve(network.outputs.size());
   for (const InputPort& port : network.inputs) text.inputs.push_back({port.name});
   for (const OutputPort& port : network.outputs) text.outputs.push_back({port.name});
   ANEMONE_RETURN_IF_ERROR(writer->Finish(written.program, opset, text));
