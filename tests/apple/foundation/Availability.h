@@ -1,2 +1,2 @@
-// tests/apple/foundation/Availability.h: stands for Apple's header of this name, which Abseil includes (see
-// Foundation/Foundation.h).
+// tests/apple/foundation/Availability.h: stands for Apple's header of this name, which Abseil
+// includes (see Foundation/Foundation.h).

@@ -1,2 +1,2 @@
-// tests/apple/foundation/TargetConditionals.h: stands for Apple's header of this name, which Abseil includes (see
-// Foundation/Foundation.h).
+// tests/apple/foundation/TargetConditionals.h: stands for Apple's header of this name, which Abseil
+// includes (see Foundation/Foundation.h).
