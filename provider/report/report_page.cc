@@ -2,7 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "report_page_parts.h"  // generated
+#include "provider/report/page_parts.h"
 
 namespace anemone {
 
