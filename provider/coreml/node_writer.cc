@@ -135,7 +135,8 @@ std::string NodeWriter::Text(absl::string_view name, const char* fallback) const
 }
 std::vector<int64_t> NodeWriter::Ints(absl::string_view name, std::vector<int64_t> fallback) const {
   const auto* value = AttributeOf<std::vector<int64_t>>(node_, name);
-  return value == nullptr ? std::move(fallback) : *value;
+  if (value == nullptr) return fallback;
+  return *value;
 }
 int64_t NodeWriter::Axis(absl::string_view name, int64_t fallback) {
   const int64_t axis = Int(name, fallback);

@@ -19,7 +19,7 @@ inline constexpr char kPackageFormat[] = "mlpackage";
 // writes nothing. The bytes depend only on the model and the options. Returns the report
 // (docs/schemas/convert.json). Errors: those of Convert(), and kUnimplemented: Core ML cannot have
 // a node or port (the message names it), or not on the minimum OS.
-absl::StatusOr<Json> ConvertToPackage(const std::string& model, const std::string& package,
+absl::StatusOr<Json> ConvertToPackage(const std::string& path, const std::string& package,
                                       const ConvertOptions& options);
 
 }  // namespace anemone

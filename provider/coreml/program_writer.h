@@ -62,9 +62,9 @@ class ProgramWriter {
 
   // The value, also if it is a constant, as a variable of `dtype`. kUnimplemented if its type or
   // shape is not known; kInternal if no statement computed it.
-  absl::StatusOr<MilVar> Read(ValueId value, const std::string& dtype);
+  absl::StatusOr<MilVar> Read(ValueId id, const std::string& dtype);
   // Makes the variable the value's, cast and reshaped to the value's own form where it differs.
-  absl::Status Set(ValueId value, MilVar variable, bool keeps_fp32 = false);
+  absl::Status Set(ValueId id, MilVar variable, bool keeps_fp32 = false);
 
   // Statements with one result.
   MilVar Emit(const std::string& op, std::vector<MilArgument> arguments, std::string dtype,
