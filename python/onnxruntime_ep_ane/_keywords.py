@@ -18,7 +18,8 @@ FLAGS: dict[str, tuple[str, str, str]] = {
     "route": ("route", "str", "netplist mil"),
     "no-rewrites": ("rewrites", "bool", ""),
     "policy": ("policy", "str", "max-engine latency fewest-segments cpu refuse: insist:fp16-range"),
-    "device": ("device", "str", "auto software"),
+    "linear-layers": ("linear_layers", "str", "auto convolutions products"),
+    "device": ("device", "str", "auto software apple"),
     "numerics": ("numerics", "str", "fast exact"),
     "clamp-activations": ("clamp_activations", "bool", ""),
     "device-limits": ("device_limits", "bool", ""),
@@ -55,9 +56,9 @@ class CheckKeywords(TypedDict, total=False):
     policy: str
     # What chains of linear layers become: auto, convolutions or products. convolutions: 1x1
     # convolutions where the target accepts them, the segment has no more units and the target's
-    # rates expect it to be faster. auto: convolutions, except in runs in fast mode, whose products
-    # are faster on the CPU. Nodes are placed the same either way: docs/performance.md. Default:
-    # auto.
+    # rates expect it to be faster. auto: convolutions, except in runs in fast mode on the software
+    # engine, whose products are faster. Nodes are placed the same either way: docs/performance.md.
+    # Default: auto.
     linear_layers: str
     # Limit values to the range of fp16 before softmax and layer normalization. A value that became
     # infinite is then 65504, so that it does not spread; other values do not change. Each such
@@ -95,11 +96,14 @@ class SessionKeywords(TypedDict, total=False):
     policy: str
     # What chains of linear layers become: auto, convolutions or products. convolutions: 1x1
     # convolutions where the target accepts them, the segment has no more units and the target's
-    # rates expect it to be faster. auto: convolutions, except in runs in fast mode, whose products
-    # are faster on the CPU. Nodes are placed the same either way: docs/performance.md. Default:
-    # auto.
+    # rates expect it to be faster. auto: convolutions, except in runs in fast mode on the software
+    # engine, whose products are faster. Nodes are placed the same either way: docs/performance.md.
+    # Default: auto.
     linear_layers: str
-    # Where engine segments run: auto or software. Default: auto.
+    # Where engine segments run: auto, software or apple. `apple` is the engine of this Mac, which
+    # must be `target`'s; a segment that fails there is an error. `auto` uses it too if there is
+    # one, and the software engine for segments that fail there, with a warning. With `apple`,
+    # `confirm` asks it too: docs/apple.md. Default: auto.
     device: str
     # How the software engine computes: fast or exact. fast: values are stored and rounded as fp16
     # between units, sums are fp32. exact: every known rule of the target's arithmetic, to the bit.
