@@ -72,7 +72,7 @@ class Wheel(unittest.TestCase):
     def test_libraries_have_names_of_their_own(self):
         self.assertTrue(any("protobuf" in path.name for path in self.libraries))
         for path in self.libraries:
-            self.assertRegex(path.name, r"-[0-9a-f]{8}\.so", path.name)
+            self.assertRegex(path.name, r"-[0-9a-f]{8}[.0-9]*\.so", path.name)
         known = {path.name for path in self.libraries}
         for path in [*self.folder.glob("*.so"), *self.libraries]:
             needed = set(re.findall(r"\(NEEDED\).*\[(.*)\]", elf(path, "--dynamic")))
