@@ -4,6 +4,7 @@
 #include <array>
 #include <string>
 
+#include "absl/strings/str_format.h"
 #include "anemone/compressed.h"
 #include "engine/target_questions.h"
 #include "engine/unit_kind.h"
@@ -141,6 +142,10 @@ class Estimator {
 absl::string_view CostLimitName(CostLimit limit) {
   static constexpr absl::string_view kNames[] = {"compute", "bandwidth", "dispatch", "transfer"};
   return kNames[static_cast<int>(limit)];
+}
+
+std::string TimeText(double us) {
+  return us < 999.5 ? absl::StrFormat("%.3g us", us) : absl::StrFormat("%.3g ms", us / 1000);
 }
 
 const CostRates* FindCostRates(const Target& target) {

@@ -16,6 +16,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "absl/strings/string_view.h"
@@ -29,6 +30,7 @@ namespace anemone {
 // the ports.
 enum class CostLimit : uint8_t { kCompute, kBandwidth, kDispatch, kTransfer };
 absl::string_view CostLimitName(CostLimit limit);  // "compute", "bandwidth", ...
+std::string TimeText(double us);                   // "14 us", "3.04 ms"
 
 struct Cost {
   double us = 0;

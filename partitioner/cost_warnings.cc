@@ -3,17 +3,12 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "partitioner/plan_costs.h"
 
 namespace anemone {
 namespace {
 
 constexpr char kPlace[] = "plan";
-
-std::string TimeText(double us) {
-  return us < 999.5 ? absl::StrFormat("%.3g us", us) : absl::StrFormat("%.3g ms", us / 1000);
-}
 
 // "3 segments with 14 us of work cost 330 us of dispatches and 21 us of transfers"
 std::string SplitText(const PlanCosts& costs) {

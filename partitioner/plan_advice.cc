@@ -11,6 +11,7 @@
 #include "partitioner/cpu_costs.h"
 #include "partitioner/macs.h"
 #include "partitioner/plan_costs.h"
+#include "partitioner/policies.h"
 
 namespace anemone {
 namespace {
@@ -123,6 +124,13 @@ double MicrosecondsAtBorders(const PlanPart& part, const Target& target, const C
   return bytes / rates.port_bytes_per_second * 1e6 + lost;
 }
 
+// Whether the policy `latency` gave the nodes to the CPU: by the estimate, the engine is slower.
+bool GaveUp(const Entries& entries) {
+  return std::any_of(entries.begin(), entries.end(), [](const PlanEntry* entry) {
+    return entry->verdict.own_rule == kLatencyRule;
+  });
+}
+
 class Gains {
  public:
   Gains(const Model& model, const Plan& plan)
@@ -147,7 +155,7 @@ class Gains {
     }
     if (rates_ == nullptr) return gain;
     gain.dispatch_us = (plan_.engine_segments() - gain.segments) * rates_->dispatch_us;
-    if (!cpu_us || !gain.macs || !plan_.costs->estimate_us) return gain;
+    if (!cpu_us || !gain.macs || !plan_.costs->estimate_us || GaveUp(entries)) return gain;
     const double on_engine = 2e6 * static_cast<double>(*gain.macs) /
                              std::max({rates_->flops, rates_->product_flops, rates_->chain_flops});
     const double saved = *cpu_us + *gain.dispatch_us + border_us_ - on_engine;
@@ -184,6 +192,7 @@ class Gains {
 
 // Neither the remedy asks for a change, nor would it bring MACs or fewer segments.
 bool IsIdle(const Advice& item, const Plan& plan) {
+  if (GaveUp(item.reason.entries)) return true;
   return absl::StartsWith(item.reason.remedy, "no action needed") && item.gain.macs == 0 &&
          item.gain.segments >= plan.engine_segments();
 }

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "engine/cost.h"
 #include "partitioner/losing_parts.h"
 #include "partitioner/macs.h"
@@ -126,12 +125,11 @@ class Giver {
     before.reserve(covers_.size());
     for (const Cover& cover : covers_) before.push_back(cover.verdict);
     for (const LosingPart& part : parts) {
-      const Verdict verdict =
-          OwnRefusal(Layer::kPolicy, "latency",
-                     absl::StrFormat("the policy latency: here the engine is estimated to need "
-                                     "%.3g us and the chip's CPU %.3g us",
-                                     part.engine_us, part.cpu_us),
-                     "--policy max-engine puts the node on the engine");
+      const Verdict verdict = OwnRefusal(
+          Layer::kPolicy, kLatencyRule,
+          absl::StrCat("the policy latency: here the engine is estimated to need ",
+                       TimeText(part.engine_us), " and the chip's CPU ", TimeText(part.cpu_us)),
+          "--policy max-engine puts the node on the engine");
       for (int cover : part.covers) covers_[cover].verdict = verdict;
     }
     groups_.SpreadRefusals(covers_);

@@ -20,10 +20,14 @@
 
 #include <vector>
 
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "partitioner/checked_segments.h"
 
 namespace anemone {
+
+// The rule of nodes that `latency` gives to the CPU.
+inline constexpr absl::string_view kLatencyRule = "latency";
 
 // `segments`: those of MakeCheckedSegments(). Covers that are given up get a refusal of the layer
 // policy with the times in its message. Returns the segments that result.

@@ -14,8 +14,8 @@ namespace anemone {
 // makes, or that name, '#' and a number (JoinNetwork).
 template <class Map>
 auto FindByUnitName(Map& by_value, absl::string_view unit) {
-  const auto found = by_value.find(unit.substr(0, unit.rfind('#')));
-  return found == by_value.end() ? by_value.find(unit) : found;
+  const auto found = by_value.find(unit);
+  return found == by_value.end() ? by_value.find(unit.substr(0, unit.rfind('#'))) : found;
 }
 
 // Maps the name of a unit back to the node: a unit is named after its anchor node's first output.

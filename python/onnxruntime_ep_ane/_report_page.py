@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import pathlib
 from collections.abc import Sequence
@@ -30,8 +31,14 @@ def report(
     """
     html = check(model, target, **keywords).page()
     if output is not None:
-        # A failure leaves the old file or the new one.
         path = pathlib.Path(output)
+        if isinstance(model, (str, os.PathLike)) and path.exists() and path.samefile(model):
+            raise ValueError(f"output: {path} is the model that is read")
+        if path.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+        if not path.parent.is_dir():
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path.parent))
+        # A failure leaves the old file or the new one.
         new = path.with_name(f"{path.name}.{os.getpid()}.tmp")
         try:
             new.write_text(html, encoding="utf-8")

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "partitioner/plan_costs.h"
+#include "partitioner/policies.h"
 #include "tests/partitioner/plans.h"
 
 namespace anemone {
@@ -47,6 +48,20 @@ TEST(PlanAdvice, AcceptedNodesJoinSegments) {
   ASSERT_TRUE(advice.all.at_most_us);
   EXPECT_GE(*advice.all.at_most_us, *plan.costs->estimate_us - *whole.costs->estimate_us - 1e-9);
   EXPECT_LE(*advice.all.at_most_us, *plan.costs->estimate_us);
+}
+
+TEST(PlanAdvice, WhatThePolicyLatencyGaveUpIsNoGain) {
+  const Model model = ModelOf(
+      "(float[1,8,4,4] x) => (float[1,8,4,4] y) <float[8,8,1,1] w> { a = Conv(x, w) "
+      "y = Bernoulli(a) }");
+  const Plan plan = PlanOf(model, {.target = kWithCpuRates, .policy = "latency"});
+  ASSERT_EQ(plan.engine_segments(), 0);
+  const PlanAdvice advice = AdviceOf(model, plan);
+  const auto item = std::find_if(
+      advice.items.begin(), advice.items.end(),
+      [](const Advice& advised) { return advised.reason.verdict->rule_id() == kLatencyRule; });
+  ASSERT_NE(item, advice.items.end());
+  EXPECT_EQ(item->gain.at_most_us, std::nullopt);
 }
 
 // A graph of random elementwise operators, each with one or two of the values before it as inputs.

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <random>
 #include <set>
 #include <string>
 #include <vector>
@@ -46,6 +47,18 @@ TEST(PlanCosts, OneConvolutionTakesItsArithmeticItsPortsAndADispatch) {
   EXPECT_NEAR(*costs.estimate_us, compute + ports + costs.rates->dispatch_us, 1e-6);
   EXPECT_EQ(costs.of_segments.at(0).us, *costs.estimate_us);
   EXPECT_NEAR(costs.transfer_us, ports, 1e-6);
+}
+
+TEST(PlanCosts, AValueMayBeNamedAsAUnitOfAnotherNode) {
+  onnx::ModelProto proto = ModelOfText(kTwoConvs, 21);
+  onnx::GraphProto& graph = *proto.mutable_graph();
+  graph.mutable_output(0)->set_name("h#2");
+  graph.mutable_node(1)->set_output(0, "h#2");
+  std::mt19937 random(3);
+  FillDeclared(graph, -1, 1, random);
+  const auto model = ImportBytes(proto.SerializeAsString(), "", {});
+  ASSERT_TRUE(model.ok()) << model.status();
+  EXPECT_EQ(PlanOf(*model).costs->of_entries.size(), 2);
 }
 
 TEST(PlanCosts, ValuesWithinTheWorkingSetDoNotLeaveTheChip) {

@@ -33,9 +33,20 @@ class ReportPage(unittest.TestCase):
         self.assertEqual(ane.report(chain("Relu"), target="m4"), report.page())
         self.assertEqual(report.page(), pickle.loads(pickle.dumps(report)).page())
 
+    def test_the_model_is_not_overwritten(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "net.onnx")
+            path.write_bytes(chain("Relu").SerializeToString())
+            before = path.read_bytes()
+            with self.assertRaisesRegex(ValueError, "is the model that is read"):
+                ane.report(path, path)
+            self.assertEqual(before, path.read_bytes())
+
     def test_a_file_that_cannot_be_written(self):
-        with self.assertRaises(FileNotFoundError):
+        with self.assertRaisesRegex(FileNotFoundError, "'/nothing/here'"):
             ane.report(chain("Relu"), "/nothing/here/net.html")
+        with tempfile.TemporaryDirectory() as folder, self.assertRaisesRegex(IsADirectoryError, f"'{folder}'"):
+            ane.report(chain("Relu"), folder)
         with self.assertRaises(ane.UnknownTargetError):
             ane.report(chain("Relu"), target="x1")
 

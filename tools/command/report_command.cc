@@ -9,6 +9,7 @@
 #include "base/printable.h"
 #include "base/status_macros.h"
 #include "base/usage_error.h"
+#include "importer/read/model_files.h"
 #include "provider/new_file.h"
 #include "tools/command/commands.h"
 #include "tools/command/progress.h"
@@ -20,7 +21,7 @@ namespace {
 absl::Status WriteReport(const Options& options) {
   if (options.output.empty()) return UsageError("--output: want the file of the page");
   const std::string& path = options.arguments.front();
-  ANEMONE_RETURN_IF_ERROR(CheckIsNotInput(options.output, options.arguments));
+  ANEMONE_RETURN_IF_ERROR(CheckIsNotInput(options.output, FilesOfModel(path)));
   std::string html;
   std::string answer;
   {

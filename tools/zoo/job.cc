@@ -32,7 +32,8 @@ std::string ErrorOf(const Ended& ended) {
 
 bool RanOutOfMemory(const std::string& error) {
   return absl::StrContains(error, "not enough memory") || absl::StrContains(error, "bad_alloc") ||
-         absl::StrContains(error, "Cannot allocate memory");
+         absl::StrContains(error, "Cannot allocate memory") ||
+         absl::StrContains(error, "failed to map segment");  // of a library
 }
 
 // A rule that keeps nodes on the CPU, with the words of the first node.

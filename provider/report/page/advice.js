@@ -36,6 +36,7 @@ const asksForNothing = item => item.remedy.startsWith("no action needed");
 
 // Neither a change is asked for, nor would it bring anything.
 function isIdle(target, item) {
+  if (item.rule === "latency") return true;  // the engine was estimated to be slower
   return asksForNothing(item) && !item.gain.macs && item.gain.macs !== null &&
     item.gain.segments >= TARGETS[target].summary.engine_segments;
 }

@@ -20,7 +20,7 @@ function estimateOf(target) {
   const {summary, rates, advice} = TARGETS[target];
   const parts = [];
   const first = advice.items[0];
-  if (first) {
+  if (first && first.rule !== "latency") {
     parts.push("What stops it first: ", el("b", {}, printable(first.sentence || first.quote || first.rule)),
                ` (${counted(first.gain.nodes, "node")}). `);
   }
