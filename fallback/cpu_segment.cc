@@ -124,7 +124,11 @@ absl::StatusOr<std::unique_ptr<CpuSegment>> CpuSegment::FromFile(
     std::shared_ptr<const OrtRuntime> runtime, const ModelFile& file) {
   ANEMONE_ASSIGN_OR_RETURN(auto session, CpuSession::FromFile(runtime, file, {}));
   const std::vector<std::string> inputs = NamesOf(session->inputs());
-  const std::vector<std::string> outputs = NamesOf(session->outputs());
+  std::vector<std::string> outputs = NamesOf(session->outputs());
+  const auto is_input = [&](const std::string& name) {
+    return std::find(inputs.begin(), inputs.end(), name) != inputs.end();
+  };
+  outputs.erase(std::remove_if(outputs.begin(), outputs.end(), is_input), outputs.end());
   return Of(std::move(runtime), file, std::move(session), inputs, outputs);
 }
 

@@ -54,7 +54,7 @@ class CpuSegment {
   static absl::StatusOr<std::unique_ptr<CpuSegment>> FromFile(
       std::shared_ptr<const OrtRuntime> runtime, const ModelFile& file,
       absl::Span<const std::string> inputs, absl::Span<const std::string> outputs);
-  // The same with all inputs and outputs of the session, in its order.
+  // The same with all inputs of the session, and all outputs that are not inputs too, in its order.
   static absl::StatusOr<std::unique_ptr<CpuSegment>> FromFile(
       std::shared_ptr<const OrtRuntime> runtime, const ModelFile& file);
   // What messages call a segment unless its options have a label.

@@ -274,6 +274,11 @@ std::optional<WholeModel> OpenWhole(const std::shared_ptr<const OrtRuntime>& run
   if (!add(session.inputs(), whole.graph.inputs) || !add(session.outputs(), whole.graph.outputs)) {
     return std::nullopt;
   }
+  const auto is_input = [&](ValueId v) {
+    return v < static_cast<ValueId>(whole.graph.inputs.size());  // they were added first
+  };
+  const auto& made = whole.graph.outputs;
+  if (std::all_of(made.begin(), made.end(), is_input)) return std::nullopt;  // nothing to run
   whole.part.model.is_file = true;
   whole.part.segment = *std::move(segment);
   return whole;

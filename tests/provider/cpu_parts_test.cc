@@ -97,6 +97,9 @@ std::vector<Case> Cases() {
        of("(float[4] x, float[4] unused) => (float[4] z, float[4] a, float[2] l, float[4] x) {"
           "  a = Tanh(x) l, r = Split<num_outputs = 2>(a) z = Exp(a) }"),
        {{"x", Ramp({4})}, {"unused", Ramp({4})}}},
+      {"OutputsThatAreInputs",
+       of("(float[4] x, float[4] y) => (float[4] x, float[4] y) { z = Exp(x) }"),
+       {{"x", Ramp({4})}, {"y", Ramp({4})}}},
       {"SharedInitializers",
        of("(float[3,6] x) => (float[3,5] y) <WEIGHTS> { e = DequantizeLinear(w, v, wz) "
           "a = MatMul(x, e) b = MatMul(x, e) c = Mul(b, v) y = Sub(a, c) }"),
