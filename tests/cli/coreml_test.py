@@ -137,6 +137,31 @@ class CoreML(CliTest):
         report, _ = self.compare(made)
         self.assertIn("engine", [s["placement"] for s in report["segments"]])
 
+    def test_integers_stay_exact_beyond_those_of_fp16(self):
+        """Floats that hold integers, and integer powers, are fp32 where fp16 would round them."""
+        nodes = [helper.make_node("Cast", ["a"], ["f"], to=1),
+                 helper.make_node("Cast", ["f"], ["back"], to=6),
+                 helper.make_node("Pow", ["a", "two"], ["square"]),
+                 helper.make_node("Mul", ["f", "half"], ["halves"]),
+                 helper.make_node("Greater", ["halves", "limit"], ["late"])]
+        made = model(nodes, [tensor("a", [5], 6)],
+                     [tensor("back", [5], 6), tensor("square", [5], 6), tensor("late", [5], BOOL)],
+                     [constant("two", [2], 6), constant("half", numpy.float32(0.5)),
+                      constant("limit", numpy.float32(1024))])
+        a = numpy.array([51, 300, 2049, 4001, -4095], numpy.int32)
+        self.compare(made, feeds={"a": a})
+        made = model(nodes[:2], [tensor("a", [3], 6)], [tensor("back", [3], 6)])
+        self.compare(made, feeds={"a": numpy.array([2049, 4097, 100001], numpy.int32)})
+
+    def test_inverse_hyperbolic_functions_of_large_numbers(self):
+        nodes = [helper.make_node("Asinh", ["x"], ["s"]), helper.make_node("Acosh", ["c"], ["t"])]
+        made = model(nodes, [tensor("x", [5]), tensor("c", [5])], [tensor("s", [5]), tensor("t", [5])])
+        feeds = {"x": numpy.array([300, -300, 60000, 0.5, -60000], numpy.float32),
+                 "c": numpy.array([1, 1.5, 256, 300, 60000], numpy.float32)}
+        _, package = self.compare(made, feeds=feeds)
+        for name, wanted in (("s", numpy.arcsinh(feeds["x"])), ("t", numpy.arccosh(feeds["c"]))):
+            numpy.testing.assert_allclose(package.run(feeds)[name], wanted, rtol=2e-3)
+
     def test_integers_divide_toward_zero_and_slices_step_back(self):
         nodes = [helper.make_node("Div", ["a", "b"], ["q"]),
                  helper.make_node("Slice", ["a", "first", "last", "axes", "steps"], ["s"]),
