@@ -66,6 +66,12 @@ void AddPortNotes(const Graph& graph, const std::vector<ValueId>& values,
 Json SegmentsJson(const Model& model, const MilPlan& planned) {
   Json segments = Json::array();
   const Plan& plan = planned.plan;
+  // Refusing nodes without a form by name was our own means, not the user's policy.
+  const auto is_refused_by_us = [&](const PlanEntry& entry) {
+    return entry.verdict.layer == Layer::kPolicy &&
+           std::any_of(entry.nodes.begin(), entry.nodes.end(),
+                       [&](NodeId node) { return planned.no_form.count(node) != 0; });
+  };
   for (size_t i = 0; i < plan.segments.size(); ++i) {
     const Segment& segment = plan.segments[i];
     Json entry = {{"id", i},
@@ -74,7 +80,7 @@ Json SegmentsJson(const Model& model, const MilPlan& planned) {
                   {"outputs", PortsJson(model.graph, segment.outputs)},
                   {"written", true}};
     if (segment.placement == Placement::kCpu) {
-      entry["reasons"] = CpuReasonsJson(model, plan, static_cast<int>(i));
+      entry["reasons"] = CpuReasonsJson(model, plan, static_cast<int>(i), is_refused_by_us);
       for (NodeId node : segment.nodes) {
         auto found = planned.no_form.find(node);
         if (found == planned.no_form.end()) continue;
@@ -84,13 +90,6 @@ Json SegmentsJson(const Model& model, const MilPlan& planned) {
                                     {"rule", "no-mil-form"},
                                     {"source", "anemone"},
                                     {"remedy", nullptr}});
-      }
-      // Refusing these nodes by name was our own means, not the user's policy.
-      Json& reasons = entry["reasons"];
-      if (!planned.no_form.empty()) {
-        reasons.erase(std::remove_if(reasons.begin(), reasons.end(),
-                                     [](const Json& r) { return r["layer"] == "policy"; }),
-                      reasons.end());
       }
     } else {
       entry["unverified"] = Json::array();
