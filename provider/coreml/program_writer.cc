@@ -19,6 +19,9 @@ namespace {
 // coremltools keeps constants of fewer elements in the program itself.
 constexpr int64_t kFewElements = 10;
 
+// "Core ML only supports tensor rank <= 5": coremltools 9.0, converters/mil/frontend/torch/ops.py.
+constexpr size_t kHighestRank = 5;
+
 std::string Identifier(const std::string& name) {
   std::string made;
   for (char c : name) made += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
@@ -49,6 +52,16 @@ absl::Status NotSaid(const Value& value, const char* what) {
 // Core ML has no arrays without elements.
 bool IsEmpty(const MilShape& shape) {
   return std::find(shape.begin(), shape.end(), 0) != shape.end();
+}
+
+// kUnimplemented unless Core ML can have an array of this shape.
+absl::Status CheckShape(const Value& value, const std::optional<MilShape>& shape) {
+  if (!shape) return NotSaid(value, "has a free dimension; bind it with --dim NAME=N or --shape");
+  if (IsEmpty(*shape)) return NotSaid(value, "has no elements");
+  if (shape->size() <= kHighestRank) return absl::OkStatus();
+  return absl::UnimplementedError(
+      absl::StrCat("'", value.name, "' has ", shape->size(), " dimensions, and Core ML's arrays ",
+                   "have at most ", kHighestRank, "; reshape it to fewer in the model"));
 }
 
 template <class T>
@@ -257,8 +270,7 @@ absl::Status ProgramWriter::AddPorts(const PortWishes& wishes) {
     const char* dtype = PortType(value.type);
     if (dtype == nullptr) return NotSaid(value, "has a type that Core ML's programs do not have");
     const std::optional<MilShape> shape = MilShapeOf(value);
-    if (!shape) return NotSaid(value, "has a free dimension; bind it with --dim NAME=N or --shape");
-    if (IsEmpty(*shape)) return NotSaid(value, "has no elements");
+    ANEMONE_RETURN_IF_ERROR(CheckShape(value, shape));
     const std::string name = Take(value.name);
     values_[id] = {name, dtype, *shape};
     program_.inputs.push_back({{dtype, *shape}, name});
@@ -342,7 +354,7 @@ absl::StatusOr<MilVar> ProgramWriter::Read(ValueId id, const std::string& dtype)
   if (!value.constant) {
     return absl::InternalError(absl::StrCat("'", value.name, "' is read before it is computed"));
   }
-  if (IsEmpty(*MilShapeOf(value))) return NotSaid(value, "has no elements");
+  ANEMONE_RETURN_IF_ERROR(CheckShape(value, MilShapeOf(value)));
   if (MilTypeOf(value.constant->type()) == nullptr) {
     return NotSaid(value, "has a type that Core ML's programs do not have");
   }
@@ -359,8 +371,7 @@ absl::Status ProgramWriter::Set(ValueId id, MilVar variable, bool keeps_fp32) {
   const char* dtype = MilTypeOf(value.type);
   const std::optional<MilShape> shape = MilShapeOf(value);
   if (dtype == nullptr) return NotSaid(value, "has a type that Core ML's programs do not have");
-  if (!shape) return NotSaid(value, "has a free dimension; bind it with --dim NAME=N or --shape");
-  if (IsEmpty(*shape)) return NotSaid(value, "has no elements");
+  ANEMONE_RETURN_IF_ERROR(CheckShape(value, shape));
   const std::string wanted = keeps_fp32 && variable.dtype == "fp32" ? "fp32" : dtype;
   values_[id] = Cast(Reshape(variable, *shape), wanted);
   return absl::OkStatus();

@@ -208,15 +208,40 @@ class CoreML(CliTest):
         self.assertEqual([("GroupNormalization", "no-mil-form")],
                          [(r["op_type"], r["rule"]) for r in reasons])
 
+    def test_reasons_of_the_users_policy_stay(self):
+        """Beside a unit without a form, which Anemone refuses by name itself."""
+        made = model([helper.make_node("MaxPool", ["x"], ["p"], kernel_shape=[2, 2], strides=[2, 2]),
+                      helper.make_node("GroupNormalization", ["p", "s", "b"], ["g"], num_groups=2),
+                      helper.make_node("Conv", ["g", "w"], ["y"])],
+                     [tensor("x", [1, 4, 8, 8])], [tensor("y", [1, 4, 2, 2])],
+                     [constant("w", random(4, 4, 3, 3)),
+                      *(constant(name, [1.0, 2, 3, 4]) for name in "sb")])
+        report, _ = self.compare(made, "--policy", "refuse:Pooling")
+        reasons = [r for s in report["segments"] for r in s.get("reasons", [])]
+        self.assertEqual([("GroupNormalization", "no-mil-form"), ("MaxPool", "refused-unit")],
+                         sorted((r["op_type"], r["rule"]) for r in reasons))
+
     def test_what_core_ml_does_not_have_is_named(self):
         nonzero = model([helper.make_node("NonZero", ["x"], ["y"], name="find")],
                         [tensor("x", [4])], [tensor("y", [1, None], INT64)])
         free = model([helper.make_node("Relu", ["x"], ["y"])], [tensor("x", ["n"])], [tensor("y", ["n"])])
         text = model([helper.make_node("Identity", ["x"], ["y"])], [tensor("x", [2], 8)],
                      [tensor("y", [2], 8)])
+        six = [1, 2, 3, 2, 2, 2]
+        port = model([helper.make_node("Relu", ["x"], ["y"])], [tensor("x", six)], [tensor("y", six)])
+        within = model([helper.make_node("Reshape", ["x", "s"], ["r"], name="deep"),
+                        helper.make_node("Mod", ["r", "r"], ["m"], fmod=1),
+                        helper.make_node("ReduceSum", ["m"], ["y"], keepdims=0)],
+                       [tensor("x", [1, 48])], [tensor("y", [])], [constant("s", six, INT64)])
+        weight = model([helper.make_node("Mod", ["x", "w"], ["m"])],
+                       [tensor("x", [1], INT64)], [tensor("m", six, INT64)],
+                       [constant("w", numpy.full(six, 3), INT64)])
         out = self.folder / "no.mlpackage"
         for made, words in ((nonzero, ("'find' (NonZero",)), (free, ("'x'", "--dim")),
-                            (text, ("'x'", "type"))):
+                            (text, ("'x'", "type")),
+                            (port, ("'x' has 6 dimensions", "at most 5", "reshape it")),
+                            (within, ("'deep' (Reshape", "'r' has 6 dimensions", "reshape it")),
+                            (weight, ("'w' has 6 dimensions", "reshape it"))):
             done = anemone("convert", self.write(made), "--to", "mlpackage", "-o", out)
             self.expect_error(done, *words)
             self.assertEqual(["model.onnx"], os.listdir(self.folder))
