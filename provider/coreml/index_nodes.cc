@@ -1,5 +1,6 @@
 // Operators that pick elements by index, or find indices: Gather, Scatter, TopK, ArgMax, OneHot.
-// ONNX counts negative indices from the end; MIL's operations get all of them counted from the start.
+// ONNX counts negative indices from the end; MIL's operations get all of them counted from the
+// start.
 #include <algorithm>
 
 #include "provider/coreml/node_writer.h"

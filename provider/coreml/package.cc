@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "anemone/version.h"
+#include "base/annotated.h"
 #include "base/status_macros.h"
 #include "engine/formats/mil_operations.h"
 #include "importer/read/model_files.h"
@@ -170,9 +171,7 @@ absl::StatusOr<Json> ConvertToPackage(const std::string& path, const std::string
                  {"notes", planned.notes}};
   absl::Status written =
       WritePackage(model, planned, wishes, options.minimum_os, made->path(), report);
-  if (!written.ok()) {
-    return absl::Status(written.code(), absl::StrCat(path, ": ", written.message()));
-  }
+  if (!written.ok()) return Annotated(written, path);
   ANEMONE_RETURN_IF_ERROR(made->PutIntoPlace());
   return report;
 }

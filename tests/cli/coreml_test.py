@@ -264,7 +264,15 @@ class CoreML(CliTest):
         self.assertEqual(image.imageType.GRAYSCALE, image.imageType.colorSpace)
         out = self.folder / "no"
         for words, code, texts in (
-                (("--image-input", "z"), 1, ("z", "no such input")),
+                (("--image-input", "z"), 2, ("no input 'z'", "it has 'x'")),
+                (("--image-input", "x:bias=1/2/3,scale=nan"), 2, ("finite",)),
+                (("--image-input", "x:scale=inf"), 2, ("finite",)),
+                (("--image-input", "x:scale=1e-60"), 2, ("fp32",)),
+                (("--image-input", "x:bias=1/-inf/3"), 2, ("finite",)),
+                (("--image-input", "x:bias=1e39"), 2, ("fp32",)),
+                (("--image-input", "x:scale=0"), 2, ("a scale other than 0",)),
+                (("--image-input", "x:scale=1e30"), 2, ("2.55e+32", "65504")),
+                (("--image-input", "x", "--minimum-os", ""), 2, ("--minimum-os", "''")),
                 (("--image-input", "x:scale=a"), 2, ("NAME:scale=S,bias=B",)),
                 (("--image-input", "x", "--image-input", "x"), 2, ("twice",)),
                 (("--image-input", "y:bias=1/2"), 2, ("R/G/B",))):
@@ -297,14 +305,26 @@ class CoreML(CliTest):
             self.assertGreater(cosine(package.run({"x": x}, states)["y"], wanted), 0.999)
         out = self.folder / "no"
         for words, code, texts in (
-                (("--state", "past=y"), 1, ("same shape",)),
-                (("--state", "z=y"), 1, ("z", "no such input")),
-                (("--state", "past=z"), 1, ("z", "no such output")),
+                (("--state", "past=y"), 2, ("same shape", "float32 1x4x8", "float32 1x1x8")),
+                (("--state", "nope=y"), 2, ("nope=y: the model has no input 'nope'", "'past', 'x'")),
+                (("--state", "past=nope"), 2, ("no output 'nope'", "it has 'y', 'present'")),
+                (("--state", "past=present", "--image-input", "past"), 2, ("drop one",)),
                 (("--state", "past"), 2, ("PAST=PRESENT",)),
                 (("--state", "past=present", "--minimum-os", "ios17"), 1, ("ios18",))):
             self.expect_error(anemone("convert", path, "--to", "mlpackage", *words, "-o", out), *texts,
                               code=code)
         self.assertFalse(out.exists())
+
+    def test_something_is_left_to_predict(self):
+        add = model([helper.make_node("Add", ["x", "past"], ["present"])],
+                    [tensor("x", [1, 4]), tensor("past", [1, 4])], [tensor("present", [1, 4])])
+        empty = model([helper.make_node("Relu", ["x"], ["y"])], [tensor("x", [4])], [])
+        words = ("nothing would be left to predict", "keep one output")
+        for made, options, code in ((add, ("--state", "past=present"), 2), (empty, (), 1)):
+            done = anemone("convert", self.write(made), "--to", "mlpackage", *options,
+                           "-o", self.folder / "no")
+            self.expect_error(done, *words, code=code)
+            self.assertEqual(["model.onnx"], os.listdir(self.folder))
 
     def test_a_package_for_each_segment(self):
         """Two segments of the engine around a cast to double; the manifest connects them."""
