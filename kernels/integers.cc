@@ -39,7 +39,7 @@ std::optional<Verdict> RefusalOf(const GraphView& view, const Node& node, ValueI
   const IntegerRange& range = view.RangeOf(id);
   if (!IsHeld(range)) {
     return Refuse(
-        "integer-range",
+        kIntegerRange,
         absl::StrCat(Named(type, range.interval), " may exceed ", fp16::kLargestExactInteger,
                      ", above which fp16 cannot represent every integer"));
   }
@@ -159,7 +159,7 @@ IntegerVerdict JudgeIntegers(const GraphView& view, const Match& match) {
   for (NodeId id : match.nodes) {
     if (!StandsForInteger(view, view.graph.nodes[id])) continue;
     verdict.refusal = Refuse(
-        "integer-range",
+        kIntegerRange,
         absl::StrCat(
             "floats that hold integers and are compared, cast back or used as an angle may exceed ",
             fp16::kLargestExactInteger, ", above which fp16 cannot represent every integer"));
@@ -176,7 +176,7 @@ IntegerVerdict JudgeIntegers(const GraphView& view, const Match& match) {
     if (!use) continue;
     verdict.held = verdict.held || ReadsHeldIndex(view, node, *use);
     for (const auto& [value, is_made] : IntegersOf(view, node, *use)) {
-      verdict.refusal = use->refused != nullptr ? Refuse("integer-form", use->refused)
+      verdict.refusal = use->refused != nullptr ? Refuse(kIntegerForm, use->refused)
                                                 : RefusalOf(view, node, value, is_made);
       if (verdict.refusal) return verdict;
       verdict.held = true;

@@ -13,6 +13,10 @@
 
 namespace anemone {
 
+// Rules of refusals: fp16 would change the integers; no unit computes the integers as ONNX does.
+inline constexpr char kIntegerRange[] = "integer-range";
+inline constexpr char kIntegerForm[] = "integer-form";
+
 // Whether `type` is an integer type whose values may be held as fp16 at a port of the engine.
 bool IsHeldInteger(DataType type);
 

@@ -19,10 +19,11 @@ Json PortsJson(const Graph& graph, const std::vector<ValueId>& values) {
   return ports;
 }
 
-Json CpuReasonsJson(const Model& model, const Plan& plan, int segment) {
+Json CpuReasonsJson(const Model& model, const Plan& plan, int segment,
+                    const std::function<bool(const PlanEntry&)>& is_left_out) {
   Json reasons = Json::array();
   for (const PlanEntry& entry : plan.entries) {
-    if (entry.segment != segment) continue;
+    if (entry.segment != segment || (is_left_out && is_left_out(entry))) continue;
     Json reason = {{"op_type", model.origins[entry.shown].op_type}};
     AddReason(entry, reason);
     const bool has_bodies = !BodiesOf(model.graph.nodes[entry.nodes.back()]).empty();

@@ -78,10 +78,13 @@ void WriteMod(NodeWriter& w) {
   w.Out(w.Binary("mod", w.In(0), w.In(1)));
 }
 
+// Integer powers are exact up to 2^24, which fp32 represents.
 void WritePow(NodeWriter& w) {
-  const MilVar x = w.In(0, w.floats()), y = w.In(1, w.floats());
+  const bool is_integer = w.OutType() == "int32";
+  const std::string floats = is_integer ? "fp32" : w.floats();
+  const MilVar x = w.In(0, floats), y = w.In(1, floats);
   MilVar result = w.Binary("pow", x, y);
-  if (w.OutType() == "int32") result = w.to().Cast(w.Unary("round", result), "int32");
+  if (is_integer) result = w.to().Cast(w.Unary("round", result), "int32");
   w.Out(result);
 }
 
@@ -164,8 +167,9 @@ void WriteIsNaN(NodeWriter& w) {
   w.Out(w.Emit("not_equal", {{"x", {x.name}}, {"y", {x.name}}}, "bool", x.shape));
 }
 
+// Asinh and Acosh square x, which exceeds fp16's range from 256 on, so they are computed in fp32.
 void WriteAsinh(NodeWriter& w) {  // sign(x) log(|x| + sqrt(x^2 + 1))
-  const MilVar x = w.In(0), size = w.Unary("abs", x);
+  const MilVar x = w.In(0, "fp32"), size = w.Unary("abs", x);
   const MilVar root = w.Unary("sqrt", w.Binary("add", w.Binary("mul", x, x), 1));
   const MilVar sum = w.Binary("add", size, root);
   const MilVar log = w.Emit("log", {{"x", {sum.name}}, {"epsilon", {w.to().Number(0, x.dtype)}}},
@@ -174,10 +178,11 @@ void WriteAsinh(NodeWriter& w) {  // sign(x) log(|x| + sqrt(x^2 + 1))
 }
 
 void WriteAcosh(NodeWriter& w) {
-  const MilVar x = w.In(0);
+  const MilVar x = w.In(0, "fp32");
   const MilVar root = w.Unary("sqrt", w.Binary("add", w.Binary("mul", x, x), -1));
   const MilVar sum = w.Binary("add", x, root);
-  w.Out(w.Emit("log", {{"x", {sum.name}}, {"epsilon", {w.to().Number(0, x.dtype)}}}));
+  w.Out(w.Emit("log", {{"x", {sum.name}}, {"epsilon", {w.to().Number(0, x.dtype)}}}, x.dtype,
+               x.shape));
 }
 
 constexpr MilNode kNodes[] = {

@@ -1,6 +1,6 @@
 // Operators that pick elements by index, or find indices: Gather, Scatter, TopK, ArgMax, OneHot.
-// ONNX's negative indices are allowed in MIL's `gather`; the other operations get them counted
-// from the start.
+// ONNX counts negative indices from the end; MIL's operations get all of them counted from the
+// start.
 #include <algorithm>
 
 #include "provider/coreml/node_writer.h"
@@ -14,8 +14,7 @@ MilVar Data(NodeWriter& w, size_t i) {
   return w.In(i, dtype == "bool" ? "int32" : dtype);
 }
 
-// Indices from 0, along an axis of `extent` elements. Constant ones are known not to be negative
-// or not; others are wrapped by one select.
+// Indices from 0: `extents`, those of the axes that the indices count, are added to negative ones.
 MilVar Wrapped(NodeWriter& w, const MilVar& indices, const MilVar& extents) {
   const MilVar zero{w.to().Int(0), "int32", {}};
   const MilVar is_before =
@@ -30,7 +29,6 @@ void WriteGather(NodeWriter& w) {
   MilShape shape = x.shape;
   shape.erase(shape.begin() + axis);
   shape.insert(shape.begin() + axis, indices.shape.begin(), indices.shape.end());
-  if (shape.size() > 5) return w.Fail("a result of rank 6 or more");
   const MilVar from0 = Wrapped(w, indices, w.Scalar(static_cast<double>(x.shape[axis]), "int32"));
   w.Out(w.Emit("gather", {{"x", {x.name}}, {"indices", {from0.name}}, {"axis", {w.to().Int(axis)}}},
                x.dtype, shape));

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "anemone/version.h"
+#include "base/annotated.h"
 #include "base/status_macros.h"
 #include "engine/formats/mil_operations.h"
 #include "importer/read/model_files.h"
@@ -66,6 +67,12 @@ void AddPortNotes(const Graph& graph, const std::vector<ValueId>& values,
 Json SegmentsJson(const Model& model, const MilPlan& planned) {
   Json segments = Json::array();
   const Plan& plan = planned.plan;
+  // Refusing nodes without a form by name was our own means, not the user's policy.
+  const auto is_refused_by_us = [&](const PlanEntry& entry) {
+    return entry.verdict.layer == Layer::kPolicy &&
+           std::any_of(entry.nodes.begin(), entry.nodes.end(),
+                       [&](NodeId node) { return planned.no_form.count(node) != 0; });
+  };
   for (size_t i = 0; i < plan.segments.size(); ++i) {
     const Segment& segment = plan.segments[i];
     Json entry = {{"id", i},
@@ -74,7 +81,7 @@ Json SegmentsJson(const Model& model, const MilPlan& planned) {
                   {"outputs", PortsJson(model.graph, segment.outputs)},
                   {"written", true}};
     if (segment.placement == Placement::kCpu) {
-      entry["reasons"] = CpuReasonsJson(model, plan, static_cast<int>(i));
+      entry["reasons"] = CpuReasonsJson(model, plan, static_cast<int>(i), is_refused_by_us);
       for (NodeId node : segment.nodes) {
         auto found = planned.no_form.find(node);
         if (found == planned.no_form.end()) continue;
@@ -84,13 +91,6 @@ Json SegmentsJson(const Model& model, const MilPlan& planned) {
                                     {"rule", "no-mil-form"},
                                     {"source", "anemone"},
                                     {"remedy", nullptr}});
-      }
-      // Refusing these nodes by name was our own means, not the user's policy.
-      Json& reasons = entry["reasons"];
-      if (!planned.no_form.empty()) {
-        reasons.erase(std::remove_if(reasons.begin(), reasons.end(),
-                                     [](const Json& r) { return r["layer"] == "policy"; }),
-                      reasons.end());
       }
     } else {
       entry["unverified"] = Json::array();
@@ -171,9 +171,7 @@ absl::StatusOr<Json> ConvertToPackage(const std::string& path, const std::string
                  {"notes", planned.notes}};
   absl::Status written =
       WritePackage(model, planned, wishes, options.minimum_os, made->path(), report);
-  if (!written.ok()) {
-    return absl::Status(written.code(), absl::StrCat(path, ": ", written.message()));
-  }
+  if (!written.ok()) return Annotated(written, path);
   ANEMONE_RETURN_IF_ERROR(made->PutIntoPlace());
   return report;
 }

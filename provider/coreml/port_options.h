@@ -26,7 +26,8 @@ struct PortWishes {
 };
 
 // `images`: "NAME", or "NAME:scale=S,bias=B" (also "bias=R/G/B"). `states`: "PAST=PRESENT".
-// UsageError: not in this form, or a name is given twice.
+// UsageError: not in this form, a name is given twice, an input is both, or a number is not finite,
+// a scale of 0, or so large that fp16 does not hold the pixels.
 absl::StatusOr<PortWishes> ReadPortWishes(const std::vector<std::string>& images,
                                           const std::vector<std::string>& states);
 

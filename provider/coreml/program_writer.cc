@@ -7,7 +7,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "base/near_names.h"
 #include "base/status_macros.h"
+#include "base/usage_error.h"
 #include "engine/constant.h"
 #include "engine/formats/mil_emitter.h"
 #include "engine/formats/mil_weights.h"
@@ -18,6 +20,9 @@ namespace {
 
 // coremltools keeps constants of fewer elements in the program itself.
 constexpr int64_t kFewElements = 10;
+
+// "Core ML only supports tensor rank <= 5": coremltools 9.0, converters/mil/frontend/torch/ops.py.
+constexpr size_t kHighestRank = 5;
 
 std::string Identifier(const std::string& name) {
   std::string made;
@@ -37,9 +42,20 @@ const char* PortType(DataType type) {
   return MilTypeOf(type) == nullptr ? nullptr : "int32";
 }
 
-absl::Status NoPort(const char* option, const std::string& name, const char* kind) {
-  return absl::InvalidArgumentError(
-      absl::StrCat(option, " ", name, ": the model has no such ", kind));
+// `option` names a port that is not one of `ports`.
+absl::Status NoPort(absl::string_view option, const std::string& name, const char* kind,
+                    const Graph& graph, const std::vector<ValueId>& ports) {
+  std::vector<std::string> names;
+  names.reserve(ports.size());
+  for (ValueId id : ports) names.push_back(graph.values[id].name);
+  return UsageError(absl::StrCat(option, ": the model has no ", kind, " '", name, "'; it has ",
+                                 names.empty() ? "none" : NearText(name, names)));
+}
+
+// "float32 1x4".
+std::string FormText(const Value& value) {
+  return absl::StrCat(DataTypeName(value.type), " ",
+                      value.is_static() ? DimsToString(value.dims()) : "of a shape not known");
 }
 
 absl::Status NotSaid(const Value& value, const char* what) {
@@ -49,6 +65,16 @@ absl::Status NotSaid(const Value& value, const char* what) {
 // Core ML has no arrays without elements.
 bool IsEmpty(const MilShape& shape) {
   return std::find(shape.begin(), shape.end(), 0) != shape.end();
+}
+
+// kUnimplemented unless Core ML can have an array of this shape.
+absl::Status CheckShape(const Value& value, const std::optional<MilShape>& shape) {
+  if (!shape) return NotSaid(value, "has a free dimension; bind it with --dim NAME=N or --shape");
+  if (IsEmpty(*shape)) return NotSaid(value, "has no elements");
+  if (shape->size() <= kHighestRank) return absl::OkStatus();
+  return absl::UnimplementedError(
+      absl::StrCat("'", value.name, "' has ", shape->size(), " dimensions, and Core ML's arrays ",
+                   "have at most ", kHighestRank, "; reshape it to fewer in the model"));
 }
 
 template <class T>
@@ -257,8 +283,7 @@ absl::Status ProgramWriter::AddPorts(const PortWishes& wishes) {
     const char* dtype = PortType(value.type);
     if (dtype == nullptr) return NotSaid(value, "has a type that Core ML's programs do not have");
     const std::optional<MilShape> shape = MilShapeOf(value);
-    if (!shape) return NotSaid(value, "has a free dimension; bind it with --dim NAME=N or --shape");
-    if (IsEmpty(*shape)) return NotSaid(value, "has no elements");
+    ANEMONE_RETURN_IF_ERROR(CheckShape(value, shape));
     const std::string name = Take(value.name);
     values_[id] = {name, dtype, *shape};
     program_.inputs.push_back({{dtype, *shape}, name});
@@ -271,10 +296,13 @@ absl::Status ProgramWriter::AddPorts(const PortWishes& wishes) {
   }
   for (ValueId id : graph_.outputs) output_names_.push_back(Take(graph_.values[id].name));
   for (const auto& [name, wish] : wishes.images) {
-    if (known.count(name) == 0) return NoPort("--image-input", name, "input");
+    if (known.count(name) != 0) continue;
+    return NoPort(absl::StrCat("--image-input ", name), name, "input", graph_, graph_.inputs);
   }
   for (const auto& [name, present] : wishes.states) {
-    if (known.count(name) == 0) return NoPort("--state", name, "input");
+    if (known.count(name) != 0) continue;
+    return NoPort(absl::StrCat("--state ", name, "=", present), name, "input", graph_,
+                  graph_.inputs);
   }
   return absl::OkStatus();
 }
@@ -285,9 +313,9 @@ absl::Status ProgramWriter::AddImage(ValueId input, const ImageWish& wish) {
   MilVar& variable = values_[input];
   const MilShape shape = variable.shape;
   if (shape.size() != 4 || shape[0] != 1 || (shape[1] != 1 && shape[1] != 3)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--image-input ", value.name,
-                     ": want an input of shape 1x3xHxW or 1x1xHxW, got ", DimsToString(shape)));
+    return UsageError(absl::StrCat("--image-input ", value.name,
+                                   ": want an input of shape 1x3xHxW or 1x1xHxW, got ",
+                                   DimsToString(shape)));
   }
   program_.inputs.back().type.dtype = variable.dtype = "fp32";
   NameAfter(value.name);
@@ -295,7 +323,7 @@ absl::Status ProgramWriter::AddImage(ValueId input, const ImageWish& wish) {
   const bool has_bias =
       std::any_of(wish.bias.begin(), wish.bias.end(), [](double b) { return b != 0; });
   if (dtype == "int32" && (wish.scale != 1 || has_bias)) {
-    return absl::InvalidArgumentError(
+    return UsageError(
         absl::StrCat("--image-input ", value.name, ": an input of integers has no scale and bias"));
   }
   if (wish.scale != 1) {
@@ -305,7 +333,7 @@ absl::Status ProgramWriter::AddImage(ValueId input, const ImageWish& wish) {
   if (has_bias) {
     std::vector<float> bias(wish.bias.begin(), wish.bias.end());
     if (static_cast<int64_t>(bias.size()) != 1 && static_cast<int64_t>(bias.size()) != shape[1]) {
-      return absl::InvalidArgumentError(
+      return UsageError(
           absl::StrCat("--image-input ", value.name, ": want one bias, or one for each channel"));
     }
     const auto count = static_cast<int64_t>(bias.size());
@@ -320,12 +348,16 @@ absl::Status ProgramWriter::AddState(ValueId input, const std::string& present) 
   const Value& value = graph_.values[input];
   const auto output = std::find_if(graph_.outputs.begin(), graph_.outputs.end(),
                                    [&](ValueId id) { return graph_.values[id].name == present; });
-  if (output == graph_.outputs.end()) return NoPort("--state", present, "output");
+  if (output == graph_.outputs.end()) {
+    return NoPort(absl::StrCat("--state ", value.name, "=", present), present, "output", graph_,
+                  graph_.outputs);
+  }
   const Value& next = graph_.values[*output];
   if (!IsFloating(value.type) || !IsFloating(next.type) || MilShapeOf(next) != MilShapeOf(value)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--state ", value.name, "=", present,
-                     ": want an input and an output of floats with the same shape"));
+    return UsageError(absl::StrCat("--state ", value.name, "=", present,
+                                   ": want an input and an output of floats with the same shape; '",
+                                   value.name, "' is ", FormText(value), " and '", present, "' is ",
+                                   FormText(next)));
   }
   MilVar& variable = values_[input];
   program_.inputs.back().type.dtype = "state<fp16>";
@@ -342,7 +374,7 @@ absl::StatusOr<MilVar> ProgramWriter::Read(ValueId id, const std::string& dtype)
   if (!value.constant) {
     return absl::InternalError(absl::StrCat("'", value.name, "' is read before it is computed"));
   }
-  if (IsEmpty(*MilShapeOf(value))) return NotSaid(value, "has no elements");
+  ANEMONE_RETURN_IF_ERROR(CheckShape(value, MilShapeOf(value)));
   if (MilTypeOf(value.constant->type()) == nullptr) {
     return NotSaid(value, "has a type that Core ML's programs do not have");
   }
@@ -359,8 +391,7 @@ absl::Status ProgramWriter::Set(ValueId id, MilVar variable, bool keeps_fp32) {
   const char* dtype = MilTypeOf(value.type);
   const std::optional<MilShape> shape = MilShapeOf(value);
   if (dtype == nullptr) return NotSaid(value, "has a type that Core ML's programs do not have");
-  if (!shape) return NotSaid(value, "has a free dimension; bind it with --dim NAME=N or --shape");
-  if (IsEmpty(*shape)) return NotSaid(value, "has no elements");
+  ANEMONE_RETURN_IF_ERROR(CheckShape(value, shape));
   const std::string wanted = keeps_fp32 && variable.dtype == "fp32" ? "fp32" : dtype;
   values_[id] = Cast(Reshape(variable, *shape), wanted);
   return absl::OkStatus();
@@ -450,7 +481,10 @@ absl::Status ProgramWriter::AddOutputs() {
     program_.statements.push_back(std::move(statement));
     program_.outputs.push_back(output_names_[i]);
   }
-  return absl::OkStatus();
+  if (!program_.outputs.empty()) return absl::OkStatus();
+  constexpr char kNothing[] = "nothing would be left to predict; keep one output";
+  if (states_.empty()) return absl::UnimplementedError(kNothing);
+  return UsageError(absl::StrCat("--state: ", kNothing));
 }
 
 }  // namespace anemone

@@ -49,19 +49,20 @@ class ProgramWriter {
   }
 
   // Declares the model's inputs and reserves the names of its outputs. kUnimplemented: a port has a
-  // type that Core ML does not have, or a free dimension. kInvalidArgument: a wish does not fit the
-  // model's ports.
+  // type or rank that Core ML does not have, or a free dimension. UsageError: a wish does not fit
+  // the model's ports.
   absl::Status AddPorts(const PortWishes& wishes);
   // Writes the units of an engine segment. kUnimplemented: MIL has no form for a unit.
   absl::Status AddSegment(const Segment& segment, const Target& target);
-  // Gives the outputs their names and types, and stores those that become a state.
+  // Gives the outputs their names and types, and stores those that become a state. UsageError: all
+  // become states. kUnimplemented: the model has no outputs.
   absl::Status AddOutputs();
 
   const Graph& graph() const { return graph_; }
   const MilProgram& program() const { return program_; }
 
-  // The value, also if it is a constant, as a variable of `dtype`. kUnimplemented if its type or
-  // shape is not known; kInternal if no statement computed it.
+  // The value, also if it is a constant, as a variable of `dtype`. kUnimplemented if Core ML does
+  // not have its type or shape; kInternal if no statement computed it.
   absl::StatusOr<MilVar> Read(ValueId id, const std::string& dtype);
   // Makes the variable the value's, cast and reshaped to the value's own form where it differs.
   absl::Status Set(ValueId id, MilVar variable, bool keeps_fp32 = false);

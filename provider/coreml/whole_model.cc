@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "kernels/fp16_range.h"
+#include "kernels/integers.h"
 #include "partitioner/segments.h"
 #include "provider/coreml/node_writer.h"
 #include "provider/coreml/program_writer.h"
@@ -45,6 +46,13 @@ absl::StatusOr<std::map<NodeId, std::string>> WithoutForm(const Graph& graph, co
     }
   }
   return found;
+}
+
+// The node's floats are fp32, because fp16 would change them.
+bool NeedsRange(const PlanEntry& entry) {
+  const std::string rule = entry.verdict.rule_id();
+  return entry.placement == Placement::kCpu &&
+         (rule == kFp16Range || rule == kIntegerRange || rule == kIntegerForm);
 }
 
 absl::Status WriteNode(const Model& model, const Node& node, bool needs_range, ProgramWriter& to) {
@@ -89,10 +97,7 @@ absl::StatusOr<MilProgram> WriteWholeModel(const Model& model, const Plan& plan,
                                            const PortWishes& wishes, const MilBlobSink& blobs) {
   std::vector<bool> needs_range(model.graph.nodes.size(), false);
   for (const PlanEntry& entry : plan.entries) {
-    for (NodeId node : entry.nodes) {
-      needs_range[node] =
-          entry.placement == Placement::kCpu && entry.verdict.rule_id() == kFp16Range;
-    }
+    for (NodeId node : entry.nodes) needs_range[node] = NeedsRange(entry);
   }
   ProgramWriter writer(model.graph, blobs);
   ANEMONE_RETURN_IF_ERROR(writer.AddPorts(wishes));

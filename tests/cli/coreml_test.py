@@ -137,6 +137,31 @@ class CoreML(CliTest):
         report, _ = self.compare(made)
         self.assertIn("engine", [s["placement"] for s in report["segments"]])
 
+    def test_integers_stay_exact_beyond_those_of_fp16(self):
+        """Floats that hold integers, and integer powers, are fp32 where fp16 would round them."""
+        nodes = [helper.make_node("Cast", ["a"], ["f"], to=1),
+                 helper.make_node("Cast", ["f"], ["back"], to=6),
+                 helper.make_node("Pow", ["a", "two"], ["square"]),
+                 helper.make_node("Mul", ["f", "half"], ["halves"]),
+                 helper.make_node("Greater", ["halves", "limit"], ["late"])]
+        made = model(nodes, [tensor("a", [5], 6)],
+                     [tensor("back", [5], 6), tensor("square", [5], 6), tensor("late", [5], BOOL)],
+                     [constant("two", [2], 6), constant("half", numpy.float32(0.5)),
+                      constant("limit", numpy.float32(1024))])
+        a = numpy.array([51, 300, 2049, 4001, -4095], numpy.int32)
+        self.compare(made, feeds={"a": a})
+        made = model(nodes[:2], [tensor("a", [3], 6)], [tensor("back", [3], 6)])
+        self.compare(made, feeds={"a": numpy.array([2049, 4097, 100001], numpy.int32)})
+
+    def test_inverse_hyperbolic_functions_of_large_numbers(self):
+        nodes = [helper.make_node("Asinh", ["x"], ["s"]), helper.make_node("Acosh", ["c"], ["t"])]
+        made = model(nodes, [tensor("x", [5]), tensor("c", [5])], [tensor("s", [5]), tensor("t", [5])])
+        feeds = {"x": numpy.array([300, -300, 60000, 0.5, -60000], numpy.float32),
+                 "c": numpy.array([1, 1.5, 256, 300, 60000], numpy.float32)}
+        _, package = self.compare(made, feeds=feeds)
+        for name, wanted in (("s", numpy.arcsinh(feeds["x"])), ("t", numpy.arccosh(feeds["c"]))):
+            numpy.testing.assert_allclose(package.run(feeds)[name], wanted, rtol=2e-3)
+
     def test_integers_divide_toward_zero_and_slices_step_back(self):
         nodes = [helper.make_node("Div", ["a", "b"], ["q"]),
                  helper.make_node("Slice", ["a", "first", "last", "axes", "steps"], ["s"]),
@@ -183,15 +208,40 @@ class CoreML(CliTest):
         self.assertEqual([("GroupNormalization", "no-mil-form")],
                          [(r["op_type"], r["rule"]) for r in reasons])
 
+    def test_reasons_of_the_users_policy_stay(self):
+        """Beside a unit without a form, which Anemone refuses by name itself."""
+        made = model([helper.make_node("MaxPool", ["x"], ["p"], kernel_shape=[2, 2], strides=[2, 2]),
+                      helper.make_node("GroupNormalization", ["p", "s", "b"], ["g"], num_groups=2),
+                      helper.make_node("Conv", ["g", "w"], ["y"])],
+                     [tensor("x", [1, 4, 8, 8])], [tensor("y", [1, 4, 2, 2])],
+                     [constant("w", random(4, 4, 3, 3)),
+                      *(constant(name, [1.0, 2, 3, 4]) for name in "sb")])
+        report, _ = self.compare(made, "--policy", "refuse:Pooling")
+        reasons = [r for s in report["segments"] for r in s.get("reasons", [])]
+        self.assertEqual([("GroupNormalization", "no-mil-form"), ("MaxPool", "refused-unit")],
+                         sorted((r["op_type"], r["rule"]) for r in reasons))
+
     def test_what_core_ml_does_not_have_is_named(self):
         nonzero = model([helper.make_node("NonZero", ["x"], ["y"], name="find")],
                         [tensor("x", [4])], [tensor("y", [1, None], INT64)])
         free = model([helper.make_node("Relu", ["x"], ["y"])], [tensor("x", ["n"])], [tensor("y", ["n"])])
         text = model([helper.make_node("Identity", ["x"], ["y"])], [tensor("x", [2], 8)],
                      [tensor("y", [2], 8)])
+        six = [1, 2, 3, 2, 2, 2]
+        port = model([helper.make_node("Relu", ["x"], ["y"])], [tensor("x", six)], [tensor("y", six)])
+        within = model([helper.make_node("Reshape", ["x", "s"], ["r"], name="deep"),
+                        helper.make_node("Mod", ["r", "r"], ["m"], fmod=1),
+                        helper.make_node("ReduceSum", ["m"], ["y"], keepdims=0)],
+                       [tensor("x", [1, 48])], [tensor("y", [])], [constant("s", six, INT64)])
+        weight = model([helper.make_node("Mod", ["x", "w"], ["m"])],
+                       [tensor("x", [1], INT64)], [tensor("m", six, INT64)],
+                       [constant("w", numpy.full(six, 3), INT64)])
         out = self.folder / "no.mlpackage"
         for made, words in ((nonzero, ("'find' (NonZero",)), (free, ("'x'", "--dim")),
-                            (text, ("'x'", "type"))):
+                            (text, ("'x'", "type")),
+                            (port, ("'x' has 6 dimensions", "at most 5", "reshape it")),
+                            (within, ("'deep' (Reshape", "'r' has 6 dimensions", "reshape it")),
+                            (weight, ("'w' has 6 dimensions", "reshape it"))):
             done = anemone("convert", self.write(made), "--to", "mlpackage", "-o", out)
             self.expect_error(done, *words)
             self.assertEqual(["model.onnx"], os.listdir(self.folder))
@@ -214,7 +264,15 @@ class CoreML(CliTest):
         self.assertEqual(image.imageType.GRAYSCALE, image.imageType.colorSpace)
         out = self.folder / "no"
         for words, code, texts in (
-                (("--image-input", "z"), 1, ("z", "no such input")),
+                (("--image-input", "z"), 2, ("no input 'z'", "it has 'x'")),
+                (("--image-input", "x:bias=1/2/3,scale=nan"), 2, ("finite",)),
+                (("--image-input", "x:scale=inf"), 2, ("finite",)),
+                (("--image-input", "x:scale=1e-60"), 2, ("fp32",)),
+                (("--image-input", "x:bias=1/-inf/3"), 2, ("finite",)),
+                (("--image-input", "x:bias=1e39"), 2, ("fp32",)),
+                (("--image-input", "x:scale=0"), 2, ("a scale other than 0",)),
+                (("--image-input", "x:scale=1e30"), 2, ("2.55e+32", "65504")),
+                (("--image-input", "x", "--minimum-os", ""), 2, ("--minimum-os", "''")),
                 (("--image-input", "x:scale=a"), 2, ("NAME:scale=S,bias=B",)),
                 (("--image-input", "x", "--image-input", "x"), 2, ("twice",)),
                 (("--image-input", "y:bias=1/2"), 2, ("R/G/B",))):
@@ -247,14 +305,26 @@ class CoreML(CliTest):
             self.assertGreater(cosine(package.run({"x": x}, states)["y"], wanted), 0.999)
         out = self.folder / "no"
         for words, code, texts in (
-                (("--state", "past=y"), 1, ("same shape",)),
-                (("--state", "z=y"), 1, ("z", "no such input")),
-                (("--state", "past=z"), 1, ("z", "no such output")),
+                (("--state", "past=y"), 2, ("same shape", "float32 1x4x8", "float32 1x1x8")),
+                (("--state", "nope=y"), 2, ("nope=y: the model has no input 'nope'", "'past', 'x'")),
+                (("--state", "past=nope"), 2, ("no output 'nope'", "it has 'y', 'present'")),
+                (("--state", "past=present", "--image-input", "past"), 2, ("drop one",)),
                 (("--state", "past"), 2, ("PAST=PRESENT",)),
                 (("--state", "past=present", "--minimum-os", "ios17"), 1, ("ios18",))):
             self.expect_error(anemone("convert", path, "--to", "mlpackage", *words, "-o", out), *texts,
                               code=code)
         self.assertFalse(out.exists())
+
+    def test_something_is_left_to_predict(self):
+        add = model([helper.make_node("Add", ["x", "past"], ["present"])],
+                    [tensor("x", [1, 4]), tensor("past", [1, 4])], [tensor("present", [1, 4])])
+        empty = model([helper.make_node("Relu", ["x"], ["y"])], [tensor("x", [4])], [])
+        words = ("nothing would be left to predict", "keep one output")
+        for made, options, code in ((add, ("--state", "past=present"), 2), (empty, (), 1)):
+            done = anemone("convert", self.write(made), "--to", "mlpackage", *options,
+                           "-o", self.folder / "no")
+            self.expect_error(done, *words, code=code)
+            self.assertEqual(["model.onnx"], os.listdir(self.folder))
 
     def test_a_package_for_each_segment(self):
         """Two segments of the engine around a cast to double; the manifest connects them."""

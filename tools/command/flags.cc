@@ -40,6 +40,12 @@ absl::Status Keep(Options& o, const std::string& value) {
   return absl::OkStatus();
 }
 
+template <auto Option>
+absl::Status KeepText(Options& o, const std::string& value) {
+  if (value.empty()) return Bad("want a value, got ''");
+  return Keep<Option>(o, value);
+}
+
 // One more value of a flag that can be given several times.
 template <auto Option>
 absl::Status Append(Options& o, const std::string& value) {
@@ -152,7 +158,7 @@ const Flag kOwnFlags[] = {
      .commands = kConvert,
      .brief = "The oldest system that must run the package: ios15 to ios26, macos12 to macos26.",
      .help = "Only with --to mlpackage. By default the oldest one that has the model's operations.",
-     .store = Keep<&Options::minimum_os>},
+     .store = KeepText<&Options::minimum_os>},
     {.name = "segments",
      .value = nullptr,
      .commands = kConvert,
