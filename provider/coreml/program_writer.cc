@@ -21,7 +21,7 @@ namespace {
 // coremltools keeps constants of fewer elements in the program itself.
 constexpr int64_t kFewElements = 10;
 
-// "Core ML only supports tensor rank <= 5": coremltools 9.0, converters/mil/frontend/torch/ops.py.
+// "Core ML only supports tensor rank <= 5": the converter of PyTorch in coremltools 9.0.
 constexpr size_t kHighestRank = 5;
 
 std::string Identifier(const std::string& name) {
