@@ -38,10 +38,9 @@ std::optional<Verdict> RefusalOf(const GraphView& view, const Node& node, ValueI
   const DataType type = view.graph.values[id].type;
   const IntegerRange& range = view.RangeOf(id);
   if (!IsHeld(range)) {
-    return Refuse(
-        kIntegerRange,
-        absl::StrCat(Named(type, range.interval), " may exceed ", fp16::kLargestExactInteger,
-                     ", above which fp16 cannot represent every integer"));
+    return Refuse(kIntegerRange, absl::StrCat(Named(type, range.interval), " may exceed ",
+                                              fp16::kLargestExactInteger,
+                                              ", above which fp16 cannot represent every integer"));
   }
   if (is_made && range.wraps) {
     return Refuse("integer-wraps",
