@@ -134,6 +134,7 @@ absl::Status BindToFiles(Options& options) {
 
 absl::Status RequireSizes(const std::vector<PortInfo>& ports, const Options& options) {
   std::vector<std::string> names;
+  names.reserve(ports.size());
   for (const PortInfo& port : ports) names.push_back(port.name);
   ANEMONE_ASSIGN_OR_RETURN(const auto files, InputFiles(options, names));
   // Neither a file nor a default needs a size.
