@@ -1,7 +1,6 @@
 #include "partitioner/checked_segments.h"
 
 #include <algorithm>
-#include <numeric>
 #include <set>
 #include <string>
 #include <utility>
@@ -162,22 +161,16 @@ class Maker {
 }  // namespace
 
 CoverGroups::CoverGroups(size_t origins, const Graph& graph, const std::vector<Cover>& covers)
-    : parent_(covers.size()) {
-  std::iota(parent_.begin(), parent_.end(), 0);
+    : sets_(covers.size()) {
   std::vector<int> first(origins, -1);
   for (size_t i = 0; i < covers.size(); ++i) {
     for (NodeId id : covers[i].nodes) {
       for (OriginId origin : graph.nodes[id].origins) {
         if (first[origin] < 0) first[origin] = static_cast<int>(i);
-        Join(static_cast<int>(i), first[origin]);
+        sets_.Join(static_cast<int>(i), first[origin]);
       }
     }
   }
-}
-
-int CoverGroups::Find(int cover) {
-  while (parent_[cover] != cover) cover = parent_[cover] = parent_[parent_[cover]];
-  return cover;
 }
 
 void CoverGroups::SpreadRefusals(std::vector<Cover>& covers) {

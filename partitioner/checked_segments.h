@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/types/span.h"
+#include "base/disjoint_sets.h"
 #include "partitioner/cover.h"
 #include "partitioner/plan.h"
 
@@ -17,14 +18,12 @@ class CoverGroups {
   CoverGroups(size_t origins, const Graph& graph, const std::vector<Cover>& covers);
 
   // The number of the cover's group: equal for covers that are placed together.
-  int Find(int cover);
+  int Find(int cover) { return sets_.Find(cover); }
   // Gives the first refusal of each group to all of its covers.
   void SpreadRefusals(std::vector<Cover>& covers);
 
  private:
-  void Join(int a, int b) { parent_[Find(a)] = Find(b); }
-
-  std::vector<int> parent_;
+  DisjointSets sets_;
 };
 
 // Makes segments, joins the network of each engine segment and asks CheckNetwork. If a unit or a

@@ -55,4 +55,11 @@ std::optional<double> CpuMicroseconds(const Graph& graph, const Node& node, cons
   return us;
 }
 
+std::optional<double> CpuMicroseconds(const Graph& graph, absl::Span<const NodeId> nodes,
+                                      const CpuRates& rates) {
+  std::optional<double> us = 0;
+  for (NodeId id : nodes) us = SumOf(us, CpuMicroseconds(graph, graph.nodes[id], rates));
+  return us;
+}
+
 }  // namespace anemone

@@ -4,6 +4,7 @@
 
 #include <optional>
 
+#include "absl/types/span.h"
 #include "engine/cost.h"
 #include "importer/graph.h"
 
@@ -13,6 +14,9 @@ namespace anemone {
 // its reads and writes, and its softmax. A body counts once. Nullopt if the rates or a size are not
 // known.
 std::optional<double> CpuMicroseconds(const Graph& graph, const Node& node, const CpuRates& rates);
+// Of several nodes, one after the other.
+std::optional<double> CpuMicroseconds(const Graph& graph, absl::Span<const NodeId> nodes,
+                                      const CpuRates& rates);
 
 }  // namespace anemone
 

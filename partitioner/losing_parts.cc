@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/container/flat_hash_set.h"
+#include "base/disjoint_sets.h"
 #include "partitioner/cpu_costs.h"
 #include "partitioner/macs.h"
 #include "partitioner/segments.h"
@@ -29,11 +30,6 @@ template <class Number>
 void AddToCuts(std::vector<Number>& differences, int first, int last, Number number) {
   differences[first] += number;
   differences[last + 1] -= number;
-}
-
-int Root(std::vector<int>& parent, int i) {
-  while (parent[i] != i) i = parent[i] = parent[parent[i]];
-  return i;
 }
 
 }  // namespace
@@ -142,22 +138,22 @@ void SegmentWeigher::Part::Finish() {
 
 std::vector<SegmentWeigher::Part> SegmentWeigher::ConnectedParts() const {
   const int count = static_cast<int>(inside_.size());
-  std::vector<int> parent(count), last_of_group(count);
-  std::iota(parent.begin(), parent.end(), 0);
+  DisjointSets sets(count);
+  std::vector<int> last_of_group(count);
   for (const InnerValue& value : values_) {
-    for (int reader : value.readers) parent[Root(parent, reader)] = Root(parent, value.maker);
+    for (int reader : value.readers) sets.Join(reader, value.maker);
   }
   absl::flat_hash_map<int, int> first_of_group;
   for (int i = 0; i < count; ++i) {
     const int first = first_of_group.emplace(facts_.GroupOf(inside_[i]), i).first->second;
-    parent[Root(parent, i)] = Root(parent, first);
+    sets.Join(i, first);
     last_of_group[first] = i;
   }
   std::vector<Part> parts;
   absl::flat_hash_map<int, int> part_of_root;
   std::vector<int> part_of(count), index_of(count);  // by position; the index is in the part
   for (int i = 0; i < count; ++i) {
-    const auto [it, is_new] = part_of_root.emplace(Root(parent, i), parts.size());
+    const auto [it, is_new] = part_of_root.emplace(sets.Find(i), parts.size());
     if (is_new) parts.emplace_back();
     part_of[i] = it->second;
     index_of[i] = static_cast<int>(parts[it->second].members.size());

@@ -174,11 +174,7 @@ class Gains {
   void AddCpuTimes(const PlanPart& part) {
     for (const PlanEntry& entry : part.plan->entries) {
       if (entry.placement != Placement::kCpu) continue;
-      std::optional<double> us = 0;
-      for (NodeId id : entry.nodes) {
-        us = SumOf(us, CpuMicroseconds(*part.graph, part.graph->nodes[id], rates_->cpu));
-      }
-      cpu_us_[&entry] = us;
+      cpu_us_[&entry] = CpuMicroseconds(*part.graph, entry.nodes, rates_->cpu);
     }
   }
 

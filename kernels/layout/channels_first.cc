@@ -4,13 +4,13 @@
 #include <iterator>
 #include <map>
 #include <memory>
-#include <numeric>
 #include <optional>
 #include <set>
 #include <utility>
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
+#include "base/disjoint_sets.h"
 #include "engine/constant.h"
 #include "engine/network_builder.h"
 #include "engine/unit_kind.h"
@@ -93,22 +93,18 @@ class Carrier {
 
   // The chains: connected units that can be carried, with at least one linear layer.
   std::vector<std::vector<int>> Chains() const {
-    std::vector<int> parent(network_.units.size());
-    std::iota(parent.begin(), parent.end(), 0);
-    const auto find = [&](int i) {
-      while (parent[i] != i) i = parent[i] = parent[parent[i]];
-      return i;
-    };
-    for (int i = 0; i < static_cast<int>(parent.size()); ++i) {
+    const int count = static_cast<int>(network_.units.size());
+    DisjointSets sets(count);
+    for (int i = 0; i < count; ++i) {
       for (const Operand& operand : network_.units[i].bottoms) {
         const bool joins =
             operand.source == Operand::Source::kUnit && can_[i] && can_[operand.index];
-        if (joins) parent[find(i)] = find(operand.index);
+        if (joins) sets.Join(i, operand.index);
       }
     }
     std::map<int, std::vector<int>> by_root;
-    for (int i = 0; i < static_cast<int>(parent.size()); ++i) {
-      if (can_[i]) by_root[find(i)].push_back(i);
+    for (int i = 0; i < count; ++i) {
+      if (can_[i]) by_root[sets.Find(i)].push_back(i);
     }
     std::vector<std::vector<int>> chains;
     for (auto& [root, units] : by_root) {

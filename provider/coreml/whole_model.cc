@@ -3,26 +3,19 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "kernels/fp16_range.h"
 #include "kernels/integers.h"
 #include "partitioner/segments.h"
+#include "partitioner/unit_names.h"
 #include "provider/coreml/node_writer.h"
 #include "provider/coreml/program_writer.h"
 #include "provider/package/engine_format.h"
 
 namespace anemone {
 namespace {
-
-// The node that a unit is named after: JoinNetwork() appends "#2" to the name of its output.
-NodeId NodeOfUnit(const std::map<std::string, NodeId>& nodes, std::string unit) {
-  auto found = nodes.find(unit);
-  if (const size_t at = unit.rfind('#'); found == nodes.end() && at != std::string::npos) {
-    found = nodes.find(unit.substr(0, at));
-  }
-  return found == nodes.end() ? kNone : found->second;
-}
 
 // The nodes whose units have no MIL form, with the reason.
 absl::StatusOr<std::map<NodeId, std::string>> WithoutForm(const Graph& graph, const Plan& plan,
@@ -32,12 +25,13 @@ absl::StatusOr<std::map<NodeId, std::string>> WithoutForm(const Graph& graph, co
   for (size_t i = 0; i < plan.segments.size(); ++i) {
     const Segment& segment = plan.segments[i];
     if (segment.placement != Placement::kEngine) continue;
-    std::map<std::string, NodeId> nodes;
+    absl::flat_hash_map<std::string, NodeId> nodes;
     for (NodeId node : segment.nodes) {
       nodes[graph.values[NamingOutput(graph.nodes[node])].name] = node;
     }
     for (const UnitNote& note : format->judge(segment.network, *plan.target, {}).missing) {
-      const NodeId node = NodeOfUnit(nodes, note.unit);
+      const auto named = FindByUnitName(nodes, note.unit);
+      const NodeId node = named == nodes.end() ? kNone : named->second;
       if (!note.unit.empty() && node == kNone) {
         return absl::InternalError(absl::StrCat("unit '", note.unit, "' belongs to no node"));
       }

@@ -211,11 +211,7 @@ class Writer {
   static std::optional<double> CpuTimeOf(const Graph& graph, const PlanEntry& entry,
                                          const PlanCosts& costs) {
     if (costs.rates == nullptr || entry.placement == Placement::kFolded) return std::nullopt;
-    std::optional<double> us = 0;
-    for (NodeId id : entry.nodes) {
-      us = SumOf(us, CpuMicroseconds(graph, graph.nodes[id], costs.rates->cpu));
-    }
-    return us;
+    return CpuMicroseconds(graph, entry.nodes, costs.rates->cpu);
   }
 
   Json PlacesOf(const Model& model, const std::vector<const PlanEntry*>& entries) const {
