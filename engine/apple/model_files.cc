@@ -11,7 +11,6 @@
 #include "apple_fact_table.h"  // generated
 #include "base/status_macros.h"
 #include "engine/apple/facts.h"
-#include "engine/formats/mil_blobs.h"
 #include "engine/formats/mil_emitter.h"
 #include "engine/formats/netplist.h"
 #include "engine/formats/netplist_folder.h"
@@ -87,13 +86,7 @@ absl::StatusOr<ModelFiles> WriteAsMil(const Network& network, const Target& targ
   std::error_code error;
   fs::create_directories(path.parent_path(), error);
   std::ofstream file(path, std::ios::binary);
-  MilBlobWriter blobs(file);
-  ANEMONE_ASSIGN_OR_RETURN(
-      MilText written,
-      WriteMilProgram(network, target, [&](const Tensor& tensor, absl::string_view dtype) {
-        return blobs.Add(tensor, dtype);
-      }));
-  ANEMONE_RETURN_IF_ERROR(blobs.Finish());
+  ANEMONE_ASSIGN_OR_RETURN(MilText written, WriteMilProgram(network, target, file));
   file.close();
   if (!file) return NotWritten(path.string());
   ANEMONE_RETURN_IF_ERROR(AddWeights(folder, kMilWeightsName, kMilWeightsPath, files));

@@ -259,6 +259,18 @@ absl::StatusOr<MilText> WriteMilProgram(const Network& network, const Target& ta
   return std::move(emitter.text_);
 }
 
+absl::StatusOr<MilText> WriteMilProgram(const Network& network, const Target& target,
+                                        std::ostream& weights) {
+  MilBlobWriter blobs(weights);
+  ANEMONE_ASSIGN_OR_RETURN(
+      MilText written,
+      WriteMilProgram(network, target, [&](const Tensor& tensor, absl::string_view dtype) {
+        return blobs.Add(tensor, dtype);
+      }));
+  ANEMONE_RETURN_IF_ERROR(blobs.Finish());
+  return written;
+}
+
 std::vector<MilRefusal> RefusedByMil(const Network& network, const Target& target) {
   const MilBlobSink nowhere = [](const Tensor&, absl::string_view) { return int64_t{0}; };
   MilEmitter emitter(network, target, nowhere);

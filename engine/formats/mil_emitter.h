@@ -14,6 +14,7 @@
 #define ANEMONE_ENGINE_FORMATS_MIL_EMITTER_H_
 
 #include <map>
+#include <ostream>
 #include <set>
 #include <string>
 #include <utility>
@@ -42,6 +43,9 @@ struct MilText {
 // reason), or if an output is a constant.
 absl::StatusOr<MilText> WriteMilProgram(const Network& network, const Target& target,
                                         const MilBlobSink& blobs);
+// The same with the weights file, whole, in `weights`. Also the errors of MilBlobWriter::Finish().
+absl::StatusOr<MilText> WriteMilProgram(const Network& network, const Target& target,
+                                        std::ostream& weights);
 
 // A unit that cannot be written, and why.
 struct MilRefusal {

@@ -79,15 +79,9 @@ absl::StatusOr<PortNames> SaveMil(const Network& network, const Target& target,
   std::filesystem::create_directory(weights, error);
   if (error) return NotWritten(weights);
   std::ofstream file(path, std::ios::binary);
-  MilBlobWriter blobs(file);
-  ANEMONE_ASSIGN_OR_RETURN(
-      MilText written,
-      WriteMilProgram(network, target, [&](const Tensor& tensor, absl::string_view dtype) {
-        return blobs.Add(tensor, dtype);
-      }));
-  absl::Status finished = blobs.Finish();
-  if (absl::IsDataLoss(finished)) return NotWritten(path);
-  ANEMONE_RETURN_IF_ERROR(finished);
+  absl::StatusOr<MilText> made = WriteMilProgram(network, target, file);
+  if (absl::IsDataLoss(made.status())) return NotWritten(path);
+  ANEMONE_ASSIGN_OR_RETURN(MilText written, std::move(made));
   file.close();
   if (!file) return NotWritten(path);
   const std::string program = absl::StrCat(folder, "/model.mil");

@@ -44,13 +44,7 @@ struct Written {
 
 absl::StatusOr<Written> WriteBoth(const Network& network, const Target& target) {
   std::ostringstream file;
-  MilBlobWriter blobs(file);
-  ANEMONE_ASSIGN_OR_RETURN(
-      MilText written,
-      WriteMilProgram(network, target, [&](const Tensor& tensor, absl::string_view dtype) {
-        return blobs.Add(tensor, dtype);
-      }));
-  ANEMONE_RETURN_IF_ERROR(blobs.Finish());
+  ANEMONE_ASSIGN_OR_RETURN(MilText written, WriteMilProgram(network, target, file));
   Written both{WriteMil(written.program), file.str()};
   ANEMONE_ASSIGN_OR_RETURN(MilProgram read, ReadMil(both.text));
   ANEMONE_RETURN_IF_ERROR(CompareMil(read, written.program));
