@@ -55,10 +55,13 @@ void WriteDropout(NodeWriter& w) {
 
 void WriteNeg(NodeWriter& w) { w.Out(w.Binary("mul", w.In(0), -1)); }
 
-void WriteLog(NodeWriter& w) {
-  const MilVar x = w.In(0);
-  w.Out(w.Emit("log", {{"x", {x.name}}, {"epsilon", {w.to().Number(0, x.dtype)}}}));
+// MIL adds 1e-45 to x unless told otherwise.
+MilVar Log(NodeWriter& w, const MilVar& x) {
+  return w.Emit("log", {{"x", {x.name}}, {"epsilon", {w.to().Number(0, x.dtype)}}}, x.dtype,
+                x.shape);
 }
+
+void WriteLog(NodeWriter& w) { w.Out(Log(w, w.In(0))); }
 
 void WriteReciprocal(NodeWriter& w) {
   const MilVar x = w.In(0);
@@ -171,18 +174,14 @@ void WriteIsNaN(NodeWriter& w) {
 void WriteAsinh(NodeWriter& w) {  // sign(x) log(|x| + sqrt(x^2 + 1))
   const MilVar x = w.In(0, "fp32"), size = w.Unary("abs", x);
   const MilVar root = w.Unary("sqrt", w.Binary("add", w.Binary("mul", x, x), 1));
-  const MilVar sum = w.Binary("add", size, root);
-  const MilVar log = w.Emit("log", {{"x", {sum.name}}, {"epsilon", {w.to().Number(0, x.dtype)}}},
-                            x.dtype, x.shape);
+  const MilVar log = Log(w, w.Binary("add", size, root));
   w.Out(w.Binary("mul", w.Unary("sign", x), log));
 }
 
 void WriteAcosh(NodeWriter& w) {
   const MilVar x = w.In(0, "fp32");
   const MilVar root = w.Unary("sqrt", w.Binary("add", w.Binary("mul", x, x), -1));
-  const MilVar sum = w.Binary("add", x, root);
-  w.Out(w.Emit("log", {{"x", {sum.name}}, {"epsilon", {w.to().Number(0, x.dtype)}}}, x.dtype,
-               x.shape));
+  w.Out(Log(w, w.Binary("add", x, root)));
 }
 
 constexpr MilNode kNodes[] = {

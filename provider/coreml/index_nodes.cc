@@ -8,12 +8,6 @@
 namespace anemone {
 namespace {
 
-// From iOS 15 on the operations take fp16, fp32 and int32; a bool is gathered as int32.
-MilVar Data(NodeWriter& w, size_t i) {
-  const std::string dtype = w.TypeOf(i);
-  return w.In(i, dtype == "bool" ? "int32" : dtype);
-}
-
 // Indices from 0: `extents`, those of the axes that the indices count, are added to negative ones.
 MilVar Wrapped(NodeWriter& w, const MilVar& indices, const MilVar& extents) {
   const MilVar zero{w.to().Int(0), "int32", {}};
@@ -23,7 +17,7 @@ MilVar Wrapped(NodeWriter& w, const MilVar& indices, const MilVar& extents) {
 }
 
 void WriteGather(NodeWriter& w) {
-  const MilVar x = Data(w, 0), indices = w.In(1, "int32");
+  const MilVar x = w.Movable(0), indices = w.In(1, "int32");
   const int64_t axis = w.Axis("axis", 0);
   if (!w.ok()) return;
   MilShape shape = x.shape;
@@ -34,16 +28,23 @@ void WriteGather(NodeWriter& w) {
                x.dtype, shape));
 }
 
-void WriteGatherElements(NodeWriter& w) {
-  const MilVar x = Data(w, 0), indices = w.In(1, "int32");
-  const int64_t axis = w.Axis("axis", 0);
-  if (!w.ok()) return;
+// The indices of GatherElements and ScatterElements. MIL's operations have no shorter ones.
+MilVar WrappedAlong(NodeWriter& w, const MilVar& x, const MilVar& indices, int64_t axis) {
+  if (!w.ok()) return indices;
   for (size_t i = 0; i < x.shape.size(); ++i) {
     if (static_cast<int64_t>(i) != axis && x.shape[i] != indices.shape[i]) {
-      return w.Fail("indices that are shorter than the data on another axis");
+      w.Fail("indices that are shorter than the data on another axis");
+      return indices;
     }
   }
-  const MilVar from0 = Wrapped(w, indices, w.Scalar(static_cast<double>(x.shape[axis]), "int32"));
+  return Wrapped(w, indices, w.Scalar(static_cast<double>(x.shape[axis]), "int32"));
+}
+
+void WriteGatherElements(NodeWriter& w) {
+  const MilVar x = w.Movable(0), indices = w.In(1, "int32");
+  const int64_t axis = w.Axis("axis", 0);
+  const MilVar from0 = WrappedAlong(w, x, indices, axis);
+  if (!w.ok()) return;
   w.Out(w.Emit("gather_along_axis",
                {{"x", {x.name}}, {"indices", {from0.name}}, {"axis", {w.to().Int(axis)}}}, x.dtype,
                indices.shape));
@@ -56,7 +57,7 @@ MilVar Extents(NodeWriter& w, const MilShape& shape, size_t first, size_t count)
 }
 
 void WriteGatherNd(NodeWriter& w) {
-  const MilVar x = Data(w, 0), indices = w.In(1, "int32");
+  const MilVar x = w.Movable(0), indices = w.In(1, "int32");
   const int64_t batch = w.Int("batch_dims", 0);
   if (!w.ok()) return;
   const MilVar from0 = Wrapped(w, indices, Extents(w, x.shape, batch, indices.shape.back()));
@@ -72,7 +73,7 @@ std::string ModeOf(NodeWriter& w) {
 }
 
 void WriteScatterNd(NodeWriter& w) {
-  const MilVar x = Data(w, 0), indices = w.In(1, "int32"), updates = w.In(2, x.dtype);
+  const MilVar x = w.Movable(0), indices = w.In(1, "int32"), updates = w.In(2, x.dtype);
   if (!w.ok()) return;
   const MilVar from0 = Wrapped(w, indices, Extents(w, x.shape, 0, indices.shape.back()));
   w.Out(w.Emit("scatter_nd",
@@ -84,15 +85,10 @@ void WriteScatterNd(NodeWriter& w) {
 }
 
 void WriteScatterElements(NodeWriter& w) {
-  const MilVar x = Data(w, 0), indices = w.In(1, "int32"), updates = w.In(2, x.dtype);
+  const MilVar x = w.Movable(0), indices = w.In(1, "int32"), updates = w.In(2, x.dtype);
   const int64_t axis = w.Axis("axis", 0);
+  const MilVar from0 = WrappedAlong(w, x, indices, axis);
   if (!w.ok()) return;
-  for (size_t i = 0; i < x.shape.size(); ++i) {
-    if (static_cast<int64_t>(i) != axis && x.shape[i] != indices.shape[i]) {
-      return w.Fail("indices that are shorter than the data on another axis");
-    }
-  }
-  const MilVar from0 = Wrapped(w, indices, w.Scalar(static_cast<double>(x.shape[axis]), "int32"));
   w.Out(w.Emit("scatter_along_axis",
                {{"data", {x.name}},
                 {"indices", {from0.name}},

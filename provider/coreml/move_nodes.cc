@@ -8,16 +8,10 @@
 namespace anemone {
 namespace {
 
-// MIL's moves take fp16, fp32 and int32 everywhere; a bool moves as int32.
-MilVar Movable(NodeWriter& w, size_t i) {
-  const std::string dtype = w.TypeOf(i);
-  return w.In(i, dtype == "bool" ? "int32" : dtype);
-}
-
 // Reshape, Flatten, Squeeze, Unsqueeze: the importer knows the shape of the result.
 void WriteReshape(NodeWriter& w) {
   const MilShape shape = w.OutShape();
-  if (w.ok()) w.Out(w.to().Reshape(Movable(w, 0), shape));
+  if (w.ok()) w.Out(w.to().Reshape(w.Movable(0), shape));
 }
 
 MilShape Permuted(const MilShape& shape, const std::vector<int64_t>& order) {
@@ -28,7 +22,7 @@ MilShape Permuted(const MilShape& shape, const std::vector<int64_t>& order) {
 }
 
 void WriteTranspose(NodeWriter& w) {
-  const MilVar x = Movable(w, 0);
+  const MilVar x = w.Movable(0);
   std::vector<int64_t> order(x.shape.size());
   std::iota(order.rbegin(), order.rend(), int64_t{0});
   if (w.RankOf(0) > 0) order = w.Ints("perm", order);
@@ -42,7 +36,7 @@ void WriteConcat(NodeWriter& w) {
   for (size_t i = 0; i < w.inputs(); ++i) {
     const MilShape shape = w.ShapeOf(i);
     if (std::find(shape.begin(), shape.end(), 0) != shape.end()) continue;
-    const MilVar x = Movable(w, i);
+    const MilVar x = w.Movable(i);
     dtype = x.dtype;
     values.values.push_back(x.name);
   }
@@ -54,7 +48,7 @@ void WriteConcat(NodeWriter& w) {
 }
 
 void WriteSplit(NodeWriter& w) {
-  const MilVar x = Movable(w, 0);
+  const MilVar x = w.Movable(0);
   const int64_t axis = w.Axis("axis", 0);
   int64_t first = 0;
   for (size_t i = 0; i < w.node().outputs.size() && w.ok(); ++i) {
@@ -73,7 +67,7 @@ void WriteSplit(NodeWriter& w) {
 // Starts and ends are brought into the axis, as ONNX clamps them; a slice to before the first
 // element (a negative step) is masked.
 void WriteSlice(NodeWriter& w) {
-  const MilVar x = Movable(w, 0);
+  const MilVar x = w.Movable(0);
   const std::vector<int64_t> starts = w.IntsAt(1), ends = w.IntsAt(2);
   std::vector<int64_t> axes(starts.size()), steps(starts.size(), 1);
   std::iota(axes.begin(), axes.end(), int64_t{0});
@@ -109,10 +103,10 @@ void WriteSlice(NodeWriter& w) {
                x.dtype, w.OutShape()));
 }
 
-void WriteExpand(NodeWriter& w) { w.Out(w.Spread(Movable(w, 0), w.OutShape())); }
+void WriteExpand(NodeWriter& w) { w.Out(w.Spread(w.Movable(0), w.OutShape())); }
 
 void WriteTile(NodeWriter& w) {
-  const MilVar x = Movable(w, 0);
+  const MilVar x = w.Movable(0);
   const std::vector<int64_t> repeats = w.IntsAt(1);
   if (repeats.empty()) return w.Out(x);  // a scalar
   w.Out(w.Emit("tile", {{"x", {x.name}}, {"reps", {w.to().Ints(repeats)}}}, x.dtype, w.OutShape()));
@@ -121,7 +115,7 @@ void WriteTile(NodeWriter& w) {
 void WritePad(NodeWriter& w) {
   const std::string mode = w.Text("mode", "constant");
   if (mode == "wrap") return w.Fail("padding in mode wrap");
-  const MilVar x = Movable(w, 0);
+  const MilVar x = w.Movable(0);
   const std::vector<int64_t> given = w.IntsAt(1);
   const auto rank = static_cast<int64_t>(x.shape.size());
   std::vector<int64_t> axes(rank);
@@ -148,7 +142,7 @@ void WritePad(NodeWriter& w) {
 
 // [N, b, b, C / b^2, H, W] (DCR) or [N, C / b^2, b, b, H, W] (CRD) with the blocks next to H, W.
 void WriteDepthToSpace(NodeWriter& w) {
-  MilVar x = Movable(w, 0);
+  MilVar x = w.Movable(0);
   if (x.shape.size() != 4) return w.Fail("a rank other than 4");
   const int64_t b = w.Int("blocksize", 1), n = x.shape[0], c = x.shape[1] / (b * b), h = x.shape[2],
                 width = x.shape[3];
@@ -172,7 +166,7 @@ void WriteDepthToSpace(NodeWriter& w) {
 }
 
 void WriteTrilu(NodeWriter& w) {
-  const MilVar x = Movable(w, 0);
+  const MilVar x = w.Movable(0);
   const auto k = static_cast<int64_t>(w.NumberAt(1, 0));
   const bool is_upper = w.Int("upper", 1) != 0;
   if (!w.ok()) return;

@@ -2,19 +2,14 @@
 
 #include <algorithm>
 #include <map>
-#include <variant>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "engine/constant.h"
+#include "importer/edit.h"
 
 namespace anemone {
 namespace {
-
-template <class T>
-const T* AttributeOf(const Node& node, absl::string_view name) {
-  const Attribute* attribute = node.FindAttribute(name);
-  return attribute == nullptr ? nullptr : std::get_if<T>(&attribute->value);
-}
 
 double NumberOf(const Tensor& tensor) {
   switch (tensor.type()) {
@@ -88,6 +83,11 @@ MilVar NodeWriter::In(size_t i, const std::string& dtype) {
   return {"", dtype, {1}};
 }
 
+MilVar NodeWriter::Movable(size_t i) {
+  const std::string dtype = TypeOf(i);
+  return In(i, dtype == "bool" ? "int32" : dtype);
+}
+
 bool NodeWriter::IsConstant(size_t i) {
   const Value* value = ValueAt(i);
   return value != nullptr && value->constant.has_value();
@@ -122,21 +122,16 @@ double NodeWriter::NumberAt(size_t i, double fallback) {
 }
 
 int64_t NodeWriter::Int(absl::string_view name, int64_t fallback) const {
-  const auto* value = AttributeOf<int64_t>(node_, name);
-  return value == nullptr ? fallback : *value;
+  return IntOr(node_, name, fallback);
 }
-double NodeWriter::Number(absl::string_view name, double fallback) const {
-  const auto* value = AttributeOf<float>(node_, name);
-  return value == nullptr ? fallback : *value;
+double NodeWriter::Number(absl::string_view name, float fallback) const {
+  return FloatOr(node_, name, fallback);
 }
 std::string NodeWriter::Text(absl::string_view name, const char* fallback) const {
-  const auto* value = AttributeOf<std::string>(node_, name);
-  return value == nullptr ? fallback : *value;
+  return StringOr(node_, name, fallback);
 }
 std::vector<int64_t> NodeWriter::Ints(absl::string_view name, std::vector<int64_t> fallback) const {
-  const auto* value = AttributeOf<std::vector<int64_t>>(node_, name);
-  if (value == nullptr) return fallback;
-  return *value;
+  return IntsOf(node_, name).value_or(std::move(fallback));
 }
 int64_t NodeWriter::Axis(absl::string_view name, int64_t fallback) {
   const int64_t axis = Int(name, fallback);

@@ -45,13 +45,15 @@ class NodeWriter {
   // Input `i` as a variable of its own type, or of `dtype`.
   MilVar In(size_t i) { return In(i, TypeOf(i)); }
   MilVar In(size_t i, const std::string& dtype);
+  // Input `i`, a bool as int32: on iOS 15, the operations that move elements do not take bools.
+  MilVar Movable(size_t i);
   bool IsConstant(size_t i);
   // The elements of a constant input. An error if the input is not a constant.
   std::vector<int64_t> IntsAt(size_t i);
   double NumberAt(size_t i, double fallback);
 
   int64_t Int(absl::string_view name, int64_t fallback) const;
-  double Number(absl::string_view name, double fallback) const;
+  double Number(absl::string_view name, float fallback) const;
   std::string Text(absl::string_view name, const char* fallback) const;
   std::vector<int64_t> Ints(absl::string_view name, std::vector<int64_t> fallback) const;
   // Attribute `name` as an axis of input 0, from 0.

@@ -13,6 +13,7 @@
 #include "engine/constant.h"
 #include "engine/formats/mil_emitter.h"
 #include "engine/formats/mil_weights.h"
+#include "importer/elements.h"
 #include "provider/coreml/core_ml_forms.h"
 
 namespace anemone {
@@ -77,46 +78,11 @@ absl::Status CheckShape(const Value& value, const std::optional<MilShape>& shape
                    "have at most ", kHighestRank, "; reshape it to fewer in the model"));
 }
 
-template <class T>
-int64_t Integer(const Tensor& tensor, int64_t i) {
-  return static_cast<int64_t>(tensor.at<T>(i));
-}
-
 // Integers outside of int32's range (ONNX's "to the end" in int64) become its ends.
 int64_t IntegerAt(const Tensor& tensor, int64_t i) {
-  int64_t value = 0;
-  switch (tensor.type()) {
-    case DataType::kInt64:
-      value = Integer<int64_t>(tensor, i);
-      break;
-    case DataType::kInt32:
-      value = Integer<int32_t>(tensor, i);
-      break;
-    case DataType::kInt16:
-      value = Integer<int16_t>(tensor, i);
-      break;
-    case DataType::kInt8:
-      value = Integer<int8_t>(tensor, i);
-      break;
-    case DataType::kUInt8:
-      value = Integer<uint8_t>(tensor, i);
-      break;
-    case DataType::kUInt16:
-      value = Integer<uint16_t>(tensor, i);
-      break;
-    case DataType::kUInt32:
-      value = Integer<uint32_t>(tensor, i);
-      break;
-    case DataType::kUInt64:
-      value = static_cast<int64_t>(
-          std::min<uint64_t>(tensor.at<uint64_t>(i), std::numeric_limits<int32_t>::max()));
-      break;
-    default:
-      value = Integer<bool>(tensor, i);
-      break;
-  }
-  return std::clamp<int64_t>(value, std::numeric_limits<int32_t>::min(),
-                             std::numeric_limits<int32_t>::max());
+  constexpr std::numeric_limits<int32_t> kInt32;
+  const double number = NumberReaderOf(tensor.type())(tensor, i);
+  return static_cast<int64_t>(std::clamp<double>(number, kInt32.min(), kInt32.max()));
 }
 
 // The numbers as floats, without rounding to fp16.
