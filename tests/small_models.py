@@ -20,6 +20,12 @@ def model(nodes, inputs, outputs, constants=(), opset=21):
     return made
 
 
+def chain(*operators):
+    """Operators of one input one behind the other, each with the name `Operator_place`: v0 to v1, ..."""
+    nodes = [helper.make_node(op, [f"v{i}"], [f"v{i + 1}"], name=f"{op}_{i}") for i, op in enumerate(operators)]
+    return model(nodes, [("v0", TensorProto.FLOAT, [1, 8])], [(f"v{len(operators)}", TensorProto.FLOAT, [1, 8])])
+
+
 def network():
     """A Conv and a Relu that the engine takes, a Cast to int64 and back that it does not, a Sigmoid."""
     weights = np.random.default_rng(1).standard_normal((8, 3, 3, 3)).astype(np.float32)

@@ -2,22 +2,18 @@
 
 import json
 import pathlib
+import sys
 import tempfile
 import unittest
 
-import jsonschema
-import onnx
-import onnxruntime_ep_ane as ane
-from onnx import TensorProto, helper
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+
+import jsonschema  # noqa: E402
+import onnx  # noqa: E402
+import onnxruntime_ep_ane as ane  # noqa: E402
+from small_models import chain  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-
-
-def chain(*operators):
-    nodes = [helper.make_node(op, [f"v{i}"], [f"v{i + 1}"], name=f"{op}_{i}") for i, op in enumerate(operators)]
-    shapes = [helper.make_tensor_value_info(f"v{i}", TensorProto.FLOAT, [1, 8]) for i in (0, len(operators))]
-    return helper.make_model(helper.make_graph(nodes, "chain", shapes[:1], shapes[1:]), ir_version=10,
-                             opset_imports=[helper.make_opsetid("", 21)])
 
 
 class Diff(unittest.TestCase):

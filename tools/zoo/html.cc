@@ -2,52 +2,36 @@
 
 #include <algorithm>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/printable.h"
 #include "engine/formats/json_keys.h"
 
 namespace anemone {
 namespace {
 
-struct CodePoint {
-  uint32_t number = 0;
-  size_t bytes = 1;
-};
-
-// The first character of `text`, which is UTF-8. Of three bytes at most: no others are hidden.
-CodePoint FirstOf(absl::string_view text) {
-  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
-  if (byte(0) >= 0xe0 && byte(0) < 0xf0 && text.size() > 2) {
-    return {(byte(0) & 0x0fU) << 12 | (byte(1) & 0x3fU) << 6 | (byte(2) & 0x3fU), 3};
-  }
-  if (byte(0) >= 0xc0 && byte(0) < 0xe0 && text.size() > 1) {
-    return {(byte(0) & 0x1fU) << 6 | (byte(1) & 0x3fU), 2};
-  }
-  return {byte(0), 1};
-}
-
-bool IsHidden(uint32_t c) {
-  return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0xad || c == 0x61c ||
-         (c >= 0x200b && c <= 0x200f) || (c >= 0x2028 && c <= 0x202e) ||
-         (c >= 0x2060 && c <= 0x206f) || c == 0xfeff;
-}
+// A soft hyphen shows at the ends of lines alone.
+bool IsHidden(unsigned character) { return IsUnseen(character) || character == 0xad; }
 
 }  // namespace
 
 std::string Escaped(absl::string_view text) {
   std::string made;
-  while (!text.empty()) {
-    const CodePoint c = FirstOf(text);
-    const bool is_lone_byte = c.bytes == 1 && c.number >= 0x80;
-    if (IsHidden(c.number) && !is_lone_byte) {
-      absl::StrAppend(&made, absl::StrFormat("\\u%04x", c.number));
-    } else if (c.number < 0x80 && absl::StrContains("<>&\"'", text[0])) {
-      absl::StrAppend(&made, "&#", c.number, ";");
+  for (size_t i = 0; i < text.size(); ++i) {
+    const unsigned character = ShortCharacter(text.substr(i));
+    const auto byte = static_cast<unsigned char>(text[i]);
+    if (IsHidden(character)) {
+      absl::StrAppendFormat(&made, "\\u%04x", character);
+      i += character < 0x800 ? 1 : 2;
+    } else if (absl::ascii_iscntrl(byte)) {
+      absl::StrAppendFormat(&made, "\\u%04x", byte);
+    } else if (absl::StrContains("<>&\"'", text[i])) {
+      absl::StrAppend(&made, "&#", byte, ";");
     } else {
-      absl::StrAppend(&made, text.substr(0, c.bytes));
+      made += text[i];
     }
-    text.remove_prefix(c.bytes);
   }
   return made;
 }
