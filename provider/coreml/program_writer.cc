@@ -80,9 +80,9 @@ absl::Status CheckShape(const Value& value, const std::optional<MilShape>& shape
 
 // Integers outside of int32's range (ONNX's "to the end" in int64) become its ends.
 int64_t IntegerAt(const Tensor& tensor, int64_t i) {
-  constexpr std::numeric_limits<int32_t> kInt32;
+  using Ends = std::numeric_limits<int32_t>;
   const double number = NumberReaderOf(tensor.type())(tensor, i);
-  return static_cast<int64_t>(std::clamp<double>(number, kInt32.min(), kInt32.max()));
+  return static_cast<int64_t>(std::clamp<double>(number, Ends::min(), Ends::max()));
 }
 
 // The numbers as floats, without rounding to fp16.
