@@ -1,15 +1,20 @@
 #!/usr/bin/env python3
 """Compare the speed and memory of Anemone with ONNX Runtime's CPU provider and OpenVINO, as ratios.
 
-Also says whether each model meets the goals. docs/performance.md explains the columns.
+Rows are sorted: the slowest against the better peer comes first. Rows below 1.0 say which kinds of
+units take the time. Also says whether each model meets the goals. docs/performance.md explains the columns.
 
-    bench/peers.py [--threads 1,2] [--repeat N] [--exact N] [--errors N] [NAME...]
+    bench/peers.py [--threads 1,2] [--repeat N] [--exact N] [--errors N] [MODEL...]
     bench/peers.py --fetch      # only download models and OpenVINO to the cache
+
+MODEL is a name of models/manifest.json or make_models.py, a file, a folder that is searched for *.onnx, or
+"exported" for models/exported. Without any: the RUNS below and all of make_models.py.
 """
 
 import argparse
 import json
 import pathlib
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -38,6 +43,7 @@ RUNS = ("light_resnet50-random", "light_vgg19-random", "light_squeezenet-random"
         "light_densenet121-random", "light_shufflenet-random", "light_inception_v2-random",
         "ppocr_det", "ppocr_rec", "yolov8n")
 HEAVY_SHARE = 0.5
+BLAMED = 4  # kinds of units that are named in a row below 1.0
 GOAL, HEAVY_GOAL, GOALS = 1.0, 1.3, {"light_vgg19-random": 1.5}
 TEXT_SCALES = {"ppocr_det": 4, "ppocr_rec": 4}  # pixels per dot of a letter
 EXACT_GOAL, EXACT_HEAVY_GOAL, EXACT_WITHOUT_TILES_GOAL = 30, 60, 10
@@ -58,9 +64,28 @@ def fetch_openvino():
             manifest.take(archive, name, folder / pathlib.Path(name).name)
 
 
+def files(name):
+    """The model files that a name means. None: it is not a file, nor a folder."""
+    path = ROOT / "models" / "exported" if name == "exported" else pathlib.Path(name)
+    if path.is_dir():
+        found = sorted(path.rglob("*.onnx"))
+        if not found:
+            sys.exit(f"bench/peers.py: error: {path}: no *.onnx in this folder")
+        return found
+    return [path] if path.suffix == ".onnx" or path.is_file() else None
+
+
 def models(names):
     """(name, path, options) of each requested model."""
-    wanted = names or [*RUNS, *make_models.MODELS]
+    found = []
+    for name in names or [*RUNS, *make_models.MODELS]:
+        paths = files(name)
+        found += named([name]) if paths is None else [(path.stem, path, []) for path in paths]
+    return found
+
+
+def named(wanted):
+    """The same of names that are not files."""
     entries = [e for e in manifest.entries()
                if any(name.removesuffix("-random") == e["name"] for name in wanted)]
     manifest.fetch(entries)
@@ -72,7 +97,7 @@ def models(names):
         if name not in found:
             sys.exit(f"bench/peers.py: error: no model '{name}'; valid: "
                      + ", ".join([*RUNS, *make_models.MODELS])
-                     + ", and all models of models/manifest.json")
+                     + ", all models of models/manifest.json, files and folders")
     return [(name, *found[name]) for name in wanted]
 
 
@@ -116,7 +141,19 @@ def measure(name, path, options, threads, arguments):
                          str(arguments.exact if first else 0), *options)
     if arguments.errors and first:
         result["errors"] = errors(name, path, options, arguments.errors)
+    if result["speed_median"]["better"] < 1:
+        result["blamed"] = blamed(path, options, threads)
     return result
+
+
+def blamed(path, options, threads):
+    """The kinds of units that take most of a run, each with its share and how near it is to the roof."""
+    profile = peers_bench(path, "--profile", "--threads", threads, *options)
+    whole = profile["seconds"]
+    return "; ".join(
+        f"{kind['kind']} {100 * kind['seconds'] / whole:.0f} %"
+        + (f" at {100 * kind['least_time'] / kind['seconds']:.0f} % of the roof" if kind["least_time"] else "")
+        for kind in profile["kinds"][:BLAMED] if kind["seconds"] > 0)
 
 
 def heavy(result):
@@ -153,19 +190,23 @@ def print_row(name, result):
     return fast and small
 
 
-def print_speed(rows, failures):
-    met, head = [], True
-    for name, result in rows():
-        if head:
+def print_speed(results, failures):
+    met, speeds = [], []
+    for i, (name, result) in enumerate(sorted(results, key=lambda r: r[1]["speed_median"]["better"])):
+        if i == 0:
             peers = peers_of(result)
             print(f"{'times as fast as':26} threads   cpu   3x3" + "".join(f" {p:>12}" for p in peers)
                   + "   better  fastest   by cpu  goal  met" + "".join(f" {p + ' mem':>12}" for p in
                   ("onnxruntime", "openvino") if p in peers) + "  met")
-            head = False
         met.append(print_row(name, result))
+        speeds.append(result["speed_median"]["better"])
+        if "blamed" in result:
+            print(f"{'':26}   {result['blamed']}", flush=True)
     for name, error in failures:
         print(f"{name:26} {error}")
-    print(f"{sum(met)} of {len(met) + len(failures)} rows meet the goals")
+    print(f"{sum(met)} of {len(met) + len(failures)} rows meet the goals; "
+          f"{sum(speed >= 1 for speed in speeds)} of {len(speeds)} are at 1.0 or more"
+          + (f", geometric mean {statistics.geometric_mean(speeds):.2f}" if speeds else ""))
 
 
 def print_exact(results):
@@ -197,25 +238,21 @@ def main():
     parser.add_argument("--errors", type=int, default=0,
                         help="number of inputs on which results are compared")
     parser.add_argument("--fetch", action="store_true")
-    parser.add_argument("names", nargs="*")
+    parser.add_argument("names", nargs="*", metavar="MODEL")
     arguments = parser.parse_args()
     fetch_openvino()
     wanted = models(arguments.names)
     if arguments.fetch:
         return
     results, failures = [], []
-
-    def rows():
-        for threads in arguments.threads:
-            for name, path, options in wanted:
-                try:
-                    results.append((name, measure(name, path, options, threads, arguments)))
-                except RuntimeError as error:
-                    failures.append((name, str(error)))
-                    continue
-                yield results[-1]
-
-    print_speed(rows, failures)
+    work = [(threads, *model) for threads in arguments.threads for model in wanted]
+    for i, (threads, name, path, options) in enumerate(work):
+        print(f"bench: {i + 1} of {len(work)}: {name}, threads {threads}", file=sys.stderr)
+        try:
+            results.append((name, measure(name, path, options, threads, arguments)))
+        except RuntimeError as error:
+            failures.append((name, str(error)))
+    print_speed(results, failures)
     if arguments.exact:
         print_exact([(n, r) for n, r in results if "exact_by_fast" in r])
     if arguments.errors:

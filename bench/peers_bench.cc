@@ -265,12 +265,29 @@ absl::StatusOr<Json> Measure(const std::string& path, const BenchOptions& bench)
   return result;
 }
 
+// Seconds of a whole run, and of each kind of units.
+Json ProfileJson(const Profile& profile) {
+  Json json = {{"seconds", profile.rest}, {"kinds", Json::array()}};
+  for (const ProfileRow& row : profile.kinds) {
+    json["seconds"] = json["seconds"].get<double>() + row.seconds;
+    json["kinds"].push_back({{"kind", row.kind},
+                             {"count", row.count},
+                             {"seconds", row.seconds},
+                             {"least_time", row.least_time}});
+  }
+  return json;
+}
+
 absl::Status PrintProfileOf(const std::string& path, const Options& options) {
   ANEMONE_ASSIGN_OR_RETURN(Arrays inputs, InputsOf(path, options));
   const Peaks peaks =
       tbb::task_arena(options.settings.threads).execute([] { return MeasurePeaks(); });
   ANEMONE_ASSIGN_OR_RETURN(Profile profile, ProfileOf(path, inputs, options, peaks));
-  PrintProfile(profile, peaks);
+  if (options.json) {
+    std::printf("%s\n", ProfileJson(profile).dump().c_str());
+  } else {
+    PrintProfile(profile, peaks);
+  }
   return absl::OkStatus();
 }
 

@@ -96,6 +96,14 @@ class PeersBenchTest(unittest.TestCase):
         for kind in ("Conv 3x3 ", "Conv 3x3 depthwise", "Conv 1x1", "between units"):
             self.assertTrue(any(kind in line for line in lines), done.stdout)
 
+    def test_profile_as_json(self):
+        done = bench(self.model, "--dim", "batch=2", "--repeat", "1", "--profile", "--json")
+        self.assertEqual(0, done.returncode, done.stderr)
+        profile = json.loads(done.stdout)
+        kinds = {kind["kind"]: kind for kind in profile["kinds"]}
+        self.assertGreater(kinds["Conv 3x3"]["least_time"], 0)
+        self.assertGreaterEqual(profile["seconds"], sum(kind["seconds"] for kind in kinds.values()))
+
     def test_what_is_missing_is_an_error(self):
         for words, text in [((self.model,), "dimension"), (("/none.onnx",), "/none.onnx"),
                             ((self.model, "--dim", "batch"), "batch")]:
