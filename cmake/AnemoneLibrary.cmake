@@ -22,6 +22,14 @@ if(ANEMONE_SANITIZE)
   endif()
 endif()
 
+# Clang's AddressSanitizer build counts which code runs, for the fuzzers of tests/fuzzers. The libraries
+# that read what others write also tell them the values that are compared.
+set(ANEMONE_COVERAGE "")
+if(ANEMONE_SANITIZE MATCHES "address" AND CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+  set(ANEMONE_COVERAGE inline-8bit-counters,pc-table)
+endif()
+set(libraries_that_read anemone_base anemone_importer anemone_engine anemone_tools)
+
 # Precompiled headers: a target precompiled_NAME with the headers that most sources of some folders
 # include. Test programs use the set `tests`, others use `common` unless they name a set.
 set(common_headers
@@ -61,6 +69,13 @@ function(anemone_library name)
   cmake_parse_arguments(ARG "" "PRECOMPILED" "SOURCES;LINK" ${ARGN})
   add_library(${name} STATIC ${ARG_SOURCES})
   target_link_libraries(${name} PUBLIC anemone_options ${ARG_LINK})
+  if(ANEMONE_COVERAGE AND NOT name STREQUAL "anemone_math")
+    set(coverage ${ANEMONE_COVERAGE})
+    if(name IN_LIST libraries_that_read)
+      string(APPEND coverage ,trace-cmp)
+    endif()
+    target_compile_options(${name} PRIVATE -fsanitize-coverage=${coverage})
+  endif()
   if(NOT ARG_PRECOMPILED)
     set(ARG_PRECOMPILED common)
   endif()

@@ -1,12 +1,9 @@
 // Valid models, truncated or changed at random, give an error or another model, never a crash.
-#include <google/protobuf/compiler/importer.h>
-#include <google/protobuf/dynamic_message.h>
-
 #include <cstdlib>
-#include <memory>
 #include <random>
 
 #include "importer/importer.h"
+#include "tests/fuzzers/mutate_model.h"
 #include "tests/importer/onnx_builder.h"
 
 namespace anemone {
@@ -102,108 +99,11 @@ TEST(Mutated, BytesNeverCrash) {
   }
 }
 
-// A ModelProto with reflection, from its .proto file; the ONNX library's lite version has none.
-class ReflectedModel {
- public:
-  ReflectedModel() : importer_(&sources_, nullptr) {
-    sources_.MapPath("onnx-ml.proto", ANEMONE_ONNX_PROTO);
-    const google::protobuf::FileDescriptor* file = importer_.Import("onnx-ml.proto");
-    if (file == nullptr) return;
-    model_.reset(factory_.GetPrototype(file->FindMessageTypeByName("ModelProto"))->New());
-  }
-  google::protobuf::Message* message() { return model_.get(); }  // null if there is no such file
-
- private:
-  google::protobuf::compiler::DiskSourceTree sources_;
-  google::protobuf::compiler::Importer importer_;
-  google::protobuf::DynamicMessageFactory factory_;
-  std::unique_ptr<google::protobuf::Message> model_;
-};
-
-// Changes one field of one message inside `message`, which remains well-formed.
-class Mutator {
- public:
-  explicit Mutator(int seed) : random_(seed) {}
-
-  void Mutate(google::protobuf::Message* message) {
-    const google::protobuf::Reflection* reflection = message->GetReflection();
-    std::vector<const google::protobuf::FieldDescriptor*> fields;
-    reflection->ListFields(*message, &fields);
-    if (fields.empty()) return;
-    const google::protobuf::FieldDescriptor* field = fields[Below(fields.size())];
-    const bool is_message = field->cpp_type() == google::protobuf::FieldDescriptor::CPPTYPE_MESSAGE;
-    if (field->is_repeated()) {
-      const int size = reflection->FieldSize(*message, field);
-      const int at = Below(size);
-      if (Below(10) == 0) {
-        reflection->SwapElements(message, field, at, size - 1);
-        reflection->RemoveLast(message, field);
-      } else if (Below(10) == 0) {
-        reflection->SwapElements(message, field, at, Below(size));
-      } else if (is_message && Below(10) == 0) {
-        reflection->AddMessage(message, field)
-            ->CopyFrom(reflection->GetRepeatedMessage(*message, field, at));
-      } else if (is_message) {
-        Mutate(reflection->MutableRepeatedMessage(message, field, at));
-      } else {
-        SetRepeated(message, field, at);
-      }
-    } else if (is_message && Below(20) != 0) {
-      Mutate(reflection->MutableMessage(message, field));
-    } else if (is_message || Below(10) == 0) {
-      reflection->ClearField(message, field);
-    } else {
-      Set(message, field);
-    }
-  }
-
- private:
-  int Below(size_t limit) { return static_cast<int>(random_() % limit); }
-
-  int64_t Number() {
-    constexpr int64_t kNumbers[] = {0,  1,  2,   3,   4,         7,        9,       10,
-                                    16, 21, -1,  -2,  300,       65536,    1 << 30, INT32_MAX,
-                                    -4, 5,  999, 128, INT64_MAX, INT64_MIN};
-    return kNumbers[Below(std::size(kNumbers))];
-  }
-  std::string Word() {
-    constexpr const char* kWords[] = {"",     "x",       "y",  "w",    "t",      "f",       "one",
-                                      "Add",  "Reshape", "my", "a",    "b",      "Scale",   "N",
-                                      "axis", "Conv",    "If", "Loop", "Concat", "Constant"};
-    return kWords[Below(std::size(kWords))];
-  }
-
-  void SetRepeated(google::protobuf::Message* m, const google::protobuf::FieldDescriptor* f,
-                   int at) {
-    using Field = google::protobuf::FieldDescriptor;
-    const google::protobuf::Reflection* r = m->GetReflection();
-    if (f->cpp_type() == Field::CPPTYPE_STRING) r->SetRepeatedString(m, f, at, Word());
-    if (f->cpp_type() == Field::CPPTYPE_INT64) r->SetRepeatedInt64(m, f, at, Number());
-  }
-  void Set(google::protobuf::Message* m, const google::protobuf::FieldDescriptor* f) {
-    using Field = google::protobuf::FieldDescriptor;
-    const google::protobuf::Reflection* r = m->GetReflection();
-    if (f->cpp_type() == Field::CPPTYPE_STRING) r->SetString(m, f, Word());
-    if (f->cpp_type() == Field::CPPTYPE_INT64) r->SetInt64(m, f, Number());
-    if (f->cpp_type() == Field::CPPTYPE_INT32) r->SetInt32(m, f, static_cast<int32_t>(Number()));
-    if (f->cpp_type() == Field::CPPTYPE_ENUM) r->SetEnumValue(m, f, Below(16));
-    if (f->cpp_type() == Field::CPPTYPE_FLOAT) r->SetFloat(m, f, static_cast<float>(Number()));
-  }
-
-  std::mt19937 random_;
-};
-
 TEST(Mutated, StructureNeverCrashes) {
-  Mutator mutator(20260102);
   const std::string good = RichModel().SerializeAsString();
-  ReflectedModel reflected;
-  google::protobuf::Message* model = reflected.message();
-  ASSERT_NE(model, nullptr) << ANEMONE_ONNX_PROTO;
   const int rounds = FuzzRounds(1000);
   for (int round = 0; round < rounds; ++round) {
-    ASSERT_TRUE(model->ParseFromString(good));
-    for (int edits = 1 + round % 4; edits > 0; --edits) mutator.Mutate(model);
-    ExpectModelOrError(model->SerializeAsString(), round);
+    ExpectModelOrError(MutatedModel(good, round), round);
   }
 }
 
