@@ -149,7 +149,7 @@ void WriteSegments(const Model& model, const PlanPart& part, const PlanCosts& co
     w.BeginObject();
     w.Key("id").Number(id++);
     w.Key("placement").Text(PlacementName(segment.placement));
-    w.Key("nodes").Number(int64_t{nodes[i]});
+    w.Key("nodes").Number(nodes[i]);
     w.Key("cost");
     WriteCost(costs.of_segments, part.plan->first_segment + static_cast<int>(i), costs.rates, w);
     w.Key("inputs");

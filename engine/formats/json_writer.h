@@ -37,6 +37,7 @@ class JsonWriter {
   void Text(absl::string_view text);
   void TextOrNull(absl::string_view text);  // null if it is empty
   void Number(int64_t number);
+  void Number(int number) { Number(int64_t{number}); }
   void Number(double number);  // null if it is not finite
   template <class N>
   void NumberOrNull(const std::optional<N>& number) {
