@@ -30,7 +30,8 @@ namespace anemone {
 // the ports.
 enum class CostLimit : uint8_t { kCompute, kBandwidth, kDispatch, kTransfer };
 absl::string_view CostLimitName(CostLimit limit);  // "compute", "bandwidth", ...
-std::string TimeText(double us);                   // "14 us", "3.04 ms"
+// "14 us", "3.04 ms", "12345 ms". provider/report/page/text.js has the same form.
+std::string TimeText(double us);
 
 struct Cost {
   double us = 0;

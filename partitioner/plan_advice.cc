@@ -12,21 +12,12 @@
 #include "partitioner/macs.h"
 #include "partitioner/plan_costs.h"
 #include "partitioner/policies.h"
+#include "partitioner/segments.h"
 
 namespace anemone {
 namespace {
 
 using Entries = std::vector<const PlanEntry*>;
-
-// Calls visit(p) for each node p that makes a value the node reads.
-template <class Visit>
-void ForEachProducer(const Graph& graph, const Node& node, const Visit& visit) {
-  for (const std::vector<ValueId>* list : {&node.inputs, &node.captures}) {
-    for (ValueId v : *list) {
-      if (v != kNone && graph.values[v].producer != kNone) visit(graph.values[v].producer);
-    }
-  }
-}
 
 // One graph of the plan: counts its engine segments if other entries were on the engine too, by the
 // levels of partitioner/segments.h.
@@ -50,10 +41,10 @@ class PartLevels {
       // All nodes of one cover have the level of the last one.
       const bool together = engine && entry->nodes.size() > 1 && open_.count(entry) == 0;
       if (together && id != entry->nodes.back()) continue;
-      int level = engine ? 0 : -1;
+      int level = LowestLevel(engine);
       const auto raise = [&](NodeId p) {
         if (entry_of_[p] == nullptr || (together && entry_of_[p] == entry)) return;
-        level = std::max(level, levels[p] + (OnEngine(entry_of_[p], accepted) == engine ? 0 : 1));
+        level = std::max(level, LevelAfter(levels[p], OnEngine(entry_of_[p], accepted), engine));
       };
       if (together) {
         for (NodeId member : entry->nodes) ForEachProducer(graph_, graph_.nodes[member], raise);

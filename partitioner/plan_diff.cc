@@ -1,20 +1,22 @@
 #include "partitioner/plan_diff.h"
 
 #include <algorithm>
-#include <functional>
 #include <map>
 #include <numeric>
 #include <set>
 #include <tuple>
 
 #include "absl/status/status.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/strip.h"
 #include "base/printable.h"
 #include "base/status_macros.h"
 #include "base/wrapped_text.h"
+#include "engine/cost.h"
 #include "engine/formats/json_keys.h"
-#include "partitioner/align.h"
+#include "partitioner/matching.h"
 #include "partitioner/plan_text.h"
 
 namespace anemone {
@@ -29,6 +31,7 @@ absl::Status Misshapen(const PlanDocument& document, absl::string_view what) {
 struct Entry {
   PlannedNode node;
   std::vector<std::string> origins;
+  std::string macs;  // as JSON
 };
 
 absl::StatusOr<std::vector<Entry>> EntriesOf(const PlanDocument& document) {
@@ -41,8 +44,9 @@ absl::StatusOr<std::vector<Entry>> EntriesOf(const PlanDocument& document) {
   for (const Json& node : *nodes) {
     if (!node.is_object()) return Misshapen(document, "a node is no object");
     Entry entry{{TextAt(node, "id"), TextAt(node, "name"), TextAt(node, "op_type"),
-                 TextAt(node, "placement"), "", std::nullopt},
-                {}};
+                 TextAt(node, "placement"), "", std::nullopt, 1},
+                {},
+                JsonText(AtOrNull(node, "macs"))};
     if (entry.node.id.empty() || entry.node.placement.empty()) {
       return Misshapen(document, "a node has no id or no placement");
     }
@@ -61,6 +65,7 @@ absl::StatusOr<std::vector<Entry>> EntriesOf(const PlanDocument& document) {
         if (id.is_string()) entry.origins.push_back(id.get<std::string>());
       }
     }
+    entry.node.covers = std::max<int64_t>(1, static_cast<int64_t>(entry.origins.size()));
     entries.push_back(std::move(entry));
   }
   return entries;
@@ -80,6 +85,7 @@ std::vector<PlannedNode> ByOrigin(const std::vector<Entry>& entries, const Names
   for (const Entry& entry : entries) {
     for (const std::string& id : entry.origins) {
       nodes.push_back(entry.node);
+      nodes.back().covers = 1;
       if (id == entry.node.id) continue;
       nodes.back().id = id;
       nodes.back().us.reset();
@@ -104,92 +110,89 @@ std::vector<PlannedNode> ByEntry(const std::vector<Entry>& entries) {
 }
 
 // Whether both plans are of one model: they cover the same ids, and an id that names an entry in
-// both has one name and operator.
+// both has one name and operator, and MACs if the entries cover the same.
 bool AreOfOneModel(const std::vector<Entry>& a, const std::vector<Entry>& b) {
-  std::set<std::string> ids_of_a, ids_of_b;
-  Names named;
-  AddNames(a, named);
-  for (const Entry& entry : a) ids_of_a.insert(entry.origins.begin(), entry.origins.end());
+  std::multiset<std::string> ids_of_a, ids_of_b;
+  std::map<std::string, const Entry*> named;
+  for (const Entry& entry : a) {
+    named[entry.node.id] = &entry;
+    ids_of_a.insert(entry.origins.begin(), entry.origins.end());
+  }
   for (const Entry& entry : b) {
     ids_of_b.insert(entry.origins.begin(), entry.origins.end());
     const auto found = named.find(entry.node.id);
-    if (found != named.end() && found->second != std::pair(entry.node.name, entry.node.op_type))
+    if (found == named.end()) continue;
+    const Entry& other = *found->second;
+    if (other.node.name != entry.node.name || other.node.op_type != entry.node.op_type ||
+        (other.origins == entry.origins && other.macs != entry.macs)) {
       return false;
+    }
   }
   return ids_of_a == ids_of_b;
 }
 
-constexpr int kUnmatched = -1;
+// True of names that exporters give to every model: "Relu_3", "/Relu".
+bool IsAutomatic(const PlannedNode& node) {
+  absl::string_view name = node.name;
+  absl::ConsumePrefix(&name, "/");
+  if (!absl::ConsumePrefix(&name, node.op_type)) return false;
+  absl::ConsumePrefix(&name, "_");
+  return std::all_of(name.begin(), name.end(), absl::ascii_isdigit);
+}
 
-// Matches the nodes of two models. Each pass takes the nodes that earlier passes left.
-class Matcher {
- public:
-  Matcher(const std::vector<PlannedNode>& a, const std::vector<PlannedNode>& b)
-      : a_(a), b_(b), match_of_a_(a.size(), kUnmatched), is_matched_b_(b.size()) {}
-
-  // For each node of `a`, the node of `b` or kUnmatched.
-  std::vector<int> Match() {
-    const auto full = [](const PlannedNode& node) {
-      return absl::StrCat(node.op_type, "\n", node.name);
-    };
-    InOrder(full);
-    ByName(full);
-    InOrder([](const PlannedNode& node) { return node.op_type; });
-    return match_of_a_;
-  }
-
- private:
-  using Key = std::function<std::string(const PlannedNode&)>;
-
-  std::vector<int> LeftOfA() const {
-    std::vector<int> left;
-    for (size_t i = 0; i < a_.size(); ++i) {
-      if (match_of_a_[i] == kUnmatched) left.push_back(static_cast<int>(i));
-    }
-    return left;
-  }
-  std::vector<int> LeftOfB() const {
-    std::vector<int> left;
-    for (size_t i = 0; i < b_.size(); ++i) {
-      if (!is_matched_b_[i]) left.push_back(static_cast<int>(i));
-    }
-    return left;
-  }
-  void Pair(int a, int b) {
-    match_of_a_[a] = b;
-    is_matched_b_[b] = true;
-  }
-  void InOrder(const Key& key) {
-    const std::vector<int> left_a = LeftOfA(), left_b = LeftOfB();
-    std::vector<std::string> keys_a, keys_b;
-    keys_a.reserve(left_a.size());
-    keys_b.reserve(left_b.size());
-    for (int i : left_a) keys_a.push_back(key(a_[i]));
-    for (int i : left_b) keys_b.push_back(key(b_[i]));
-    for (const auto& [i, j] : Aligned(keys_a, keys_b)) Pair(left_a[i], left_b[j]);
-  }
-  // Nodes with a name that one node of each model has, wherever they are.
-  void ByName(const Key& key) {
-    std::map<std::string, std::pair<std::vector<int>, std::vector<int>>> found;
-    for (int i : LeftOfA()) {
-      if (!a_[i].name.empty()) found[key(a_[i])].first.push_back(i);
-    }
-    for (int i : LeftOfB()) {
-      if (!b_[i].name.empty()) found[key(b_[i])].second.push_back(i);
-    }
-    for (const auto& [name, nodes] : found) {
-      if (nodes.first.size() == 1 && nodes.second.size() == 1) {
-        Pair(nodes.first.front(), nodes.second.front());
-      }
-    }
-  }
-
-  const std::vector<PlannedNode>&a_, &b_;
-  std::vector<int> match_of_a_;
-  std::vector<bool> is_matched_b_;
+// By what the entries of two models are matched.
+struct Keys {
+  std::vector<std::string> operators;
+  std::vector<std::string> sizes;      // operator, MACs and the number of nodes
+  std::vector<std::string> names;      // operator and name; "" without one
+  std::vector<std::string> own_names;  // the same without automatic names
 };
 
-PlanDiff::Side SideOf(const PlanDocument& document, size_t nodes) {
+Keys KeysOf(const std::vector<Entry>& entries) {
+  Keys keys;
+  for (const Entry& entry : entries) {
+    const PlannedNode& node = entry.node;
+    const std::string name = node.name.empty() ? "" : absl::StrCat(node.op_type, "\n", node.name);
+    keys.operators.push_back(node.op_type);
+    keys.sizes.push_back(absl::StrCat(node.op_type, "\n", entry.macs, "\n", node.covers));
+    keys.own_names.push_back(IsAutomatic(node) ? "" : name);
+    keys.names.push_back(name);
+  }
+  return keys;
+}
+
+// Whether two models have anything in common: a tenth of the names of the smaller one, half of its
+// operators with their sizes, or nine tenths of the operators of the larger one, in order.
+bool AreRelated(const Keys& a, const Keys& b) {
+  const size_t in_a = a.operators.size(), in_b = b.operators.size();
+  const size_t smaller = std::min(in_a, in_b), larger = std::max(in_a, in_b);
+  if (smaller == 0) return true;
+  Matching named(in_a, in_b);
+  named.InOrder(a.own_names, b.own_names);
+  named.ByUniqueKey(a.own_names, b.own_names);
+  if (named.pairs() > 0 && 10 * named.pairs() >= smaller) return true;
+  Matching sized(in_a, in_b);
+  sized.InOrder(a.sizes, b.sizes);
+  if (2 * sized.pairs() >= smaller) return true;
+  Matching alike(in_a, in_b);
+  alike.InOrder(a.operators, b.operators);
+  return 10 * alike.pairs() >= 9 * larger;
+}
+
+// Matches the entries of two models that are related.
+void MatchRelated(const Keys& a, const Keys& b, Matching& matching) {
+  matching.InOrder(a.names, b.names);
+  matching.ByUniqueKey(a.names, b.names);
+  matching.InOrder(a.sizes, b.sizes);
+  matching.InOrder(a.operators, b.operators);
+}
+
+int64_t CoveredBy(const std::vector<PlannedNode>& nodes) {
+  return std::accumulate(nodes.begin(), nodes.end(), int64_t{0},
+                         [](int64_t sum, const PlannedNode& node) { return sum + node.covers; });
+}
+
+PlanDiff::Side SideOf(const PlanDocument& document, int64_t nodes) {
   const auto summary = document.plan.find("summary");
   return {document.path, TextAt(document.plan, "target"),
           summary == document.plan.end() ? Json::object() : *summary, nodes};
@@ -201,7 +204,8 @@ Json NodeJson(const PlannedNode& node) {
   return {{"id", node.id},
           {"name", node.name},
           {"op_type", node.op_type},
-          {"placement", node.placement}};
+          {"placement", node.placement},
+          {"nodes", node.covers}};
 }
 
 Json SideJson(const PlanDiff::Side& side) {
@@ -224,9 +228,7 @@ std::string ShareCell(const Json& share) {
 std::string CountCell(const Json& count) {
   return count.is_number_integer() ? absl::StrCat(count.get<int64_t>()) : "-";
 }
-std::string TimeCell(const Json& us) {
-  return us.is_number() ? absl::StrFormat("%.2f ms", us.get<double>() / 1000) : "-";
-}
+std::string TimeCell(const Json& us) { return us.is_number() ? TimeText(us.get<double>()) : "-"; }
 
 struct Line {
   const char* title;
@@ -242,11 +244,17 @@ constexpr Line kLines[] = {{"MACs on the engine", "engine_macs_share", ShareCell
 constexpr size_t kTopNodes = 10;
 
 std::string TextOf(const PlannedNode& node) {
-  return absl::StrCat(node.label(), " (", node.op_type, ")");
+  const std::string others = node.covers > 1 ? absl::StrCat(" and ", node.covers - 1, " more") : "";
+  return absl::StrCat(node.label(), " (", node.op_type, others, ")");
+}
+
+int64_t CountOfMoved(const PlanDiff& diff) {
+  return std::accumulate(diff.moved.begin(), diff.moved.end(), int64_t{0},
+                         [](int64_t sum, const auto& move) { return sum + move.second.covers; });
 }
 
 // "from cpu to engine" -> "in a: [rule] message" -> the nodes.
-using Moves = std::map<std::string, std::map<std::string, std::vector<std::string>>>;
+using Moves = std::map<std::string, std::map<std::string, std::vector<PlannedNode>>>;
 
 Moves MovesOf(const PlanDiff& diff) {
   Moves moves;
@@ -254,8 +262,7 @@ Moves MovesOf(const PlanDiff& diff) {
     const std::string reason = !to.reason.empty()     ? to.reason
                                : !from.reason.empty() ? absl::StrCat("in a: ", from.reason)
                                                       : "";
-    moves[absl::StrCat("from ", from.placement, " to ", to.placement)][reason].push_back(
-        TextOf(to));
+    moves[absl::StrCat("from ", from.placement, " to ", to.placement)][reason].push_back(to);
   }
   return moves;
 }
@@ -266,15 +273,16 @@ class Lister {
       : width_(width), every_node_(every_node), out_(out) {}
 
   // Nodes that moved for one reason: the first, or with `every_node` all.
-  void AddMoves(const std::string& reason, const std::vector<std::string>& nodes) {
-    const auto count = static_cast<int64_t>(nodes.size());
+  void AddMoves(const std::string& reason, const std::vector<PlannedNode>& nodes) {
+    const int64_t count = CoveredBy(nodes);
     AddLine(4, absl::StrCat(Counted(count, "node"),
-                            every_node_  ? ""
-                            : count == 1 ? ", "
-                                         : ", e.g. ",
-                            every_node_ ? "" : nodes.front(), reason.empty() ? "" : ": ", reason));
+                            every_node_         ? ""
+                            : nodes.size() == 1 ? ", "
+                                                : ", e.g. ",
+                            every_node_ ? "" : TextOf(nodes.front()), reason.empty() ? "" : ": ",
+                            reason));
     if (!every_node_) return;
-    for (const std::string& node : nodes) AddLine(6, node);
+    for (const PlannedNode& node : nodes) AddLine(6, TextOf(node));
   }
   // The nodes of a list, one in each line.
   void Add(absl::string_view title, const std::vector<PlannedNode>& list) {
@@ -285,7 +293,8 @@ class Lister {
       AddLine(4, absl::StrCat(TextOf(list[i]), ", ", list[i].placement));
     }
     if (shown < list.size()) {
-      absl::StrAppend(&out_, "    and ", list.size() - shown, " more, see -v\n");
+      const std::vector<PlannedNode> rest(list.begin() + shown, list.end());
+      absl::StrAppend(&out_, "    and ", Counted(CoveredBy(rest), "more node"), ", see -v\n");
     }
   }
 
@@ -314,28 +323,30 @@ absl::StatusOr<PlanDiff> DiffPlans(const PlanDocument& a, const PlanDocument& b)
     return is_one_model ? ByOrigin(entries, names) : ByEntry(entries);
   };
   const std::vector<PlannedNode> nodes_a = nodes_of(entries_a), nodes_b = nodes_of(entries_b);
-  PlanDiff diff{.a = SideOf(a, nodes_a.size()), .b = SideOf(b, nodes_b.size())};
-  std::vector<int> matches;
-  if (is_one_model && nodes_a.size() == nodes_b.size()) {
-    matches.resize(nodes_a.size());
-    std::iota(matches.begin(), matches.end(), 0);
-  } else {
-    matches = Matcher(nodes_a, nodes_b).Match();
-  }
-  std::vector<bool> is_matched(nodes_b.size());
-  for (size_t i = 0; i < nodes_a.size(); ++i) {
-    if (matches[i] == kUnmatched) {
-      diff.removed.push_back(nodes_a[i]);
-      continue;
+  PlanDiff diff{.a = SideOf(a, CoveredBy(nodes_a)), .b = SideOf(b, CoveredBy(nodes_b))};
+  Matching matching(nodes_a.size(), nodes_b.size());
+  if (is_one_model) {
+    for (size_t i = 0; i < nodes_a.size(); ++i) {
+      matching.Pair(static_cast<int>(i), static_cast<int>(i));
     }
-    is_matched[matches[i]] = true;
-    const PlannedNode& other = nodes_b[matches[i]];
-    if (nodes_a[i].placement != other.placement) diff.moved.emplace_back(nodes_a[i], other);
+  } else {
+    const Keys keys_a = KeysOf(entries_a), keys_b = KeysOf(entries_b);
+    diff.related = AreRelated(keys_a, keys_b);
+    if (diff.related) MatchRelated(keys_a, keys_b, matching);
+  }
+  for (size_t i = 0; i < nodes_a.size(); ++i) {
+    const int other = matching.of_a(i);
+    if (other == Matching::kUnmatched) {
+      diff.removed.push_back(nodes_a[i]);
+    } else if (nodes_a[i].placement != nodes_b[other].placement) {
+      diff.moved.emplace_back(nodes_a[i], nodes_b[other]);
+    }
   }
   for (size_t i = 0; i < nodes_b.size(); ++i) {
-    if (!is_matched[i]) diff.added.push_back(nodes_b[i]);
+    if (matching.of_b(i) == Matching::kUnmatched) diff.added.push_back(nodes_b[i]);
   }
   diff.equal = diff.moved.empty() && diff.added.empty() && diff.removed.empty() &&
+               diff.a.nodes == diff.b.nodes &&
                std::all_of(std::begin(kCompared), std::end(kCompared), [&](const char* key) {
                  return AtOrNull(diff.a.summary, key) == AtOrNull(diff.b.summary, key);
                });
@@ -359,6 +370,8 @@ Json DiffJson(const PlanDiff& diff) {
           {"moved", std::move(moved)},
           {"added", NodesJson(diff.added)},
           {"removed", NodesJson(diff.removed)},
+          {"changed", Json::array()},
+          {"related", diff.related},
           {"summary", {{"a", SideJson(diff.a)}, {"b", SideJson(diff.b)}}}};
 }
 
@@ -367,10 +380,12 @@ std::string DiffText(const PlanDiff& diff, int width, bool every_node) {
     return absl::StrCat(side.path, " on ", side.target);
   };
   std::string out =
-      diff.equal ? absl::StrCat("equal: ", Counted(static_cast<int64_t>(diff.a.nodes), "node"))
-                 : absl::StrCat(
-                       "different: ", Counted(static_cast<int64_t>(diff.moved.size()), "node"),
-                       " moved, ", diff.added.size(), " added, ", diff.removed.size(), " removed");
+      diff.equal ? absl::StrCat("equal: ", Counted(diff.a.nodes, "node"))
+      : diff.related
+          ? absl::StrCat("different: ", Counted(CountOfMoved(diff), "node"), " moved, ",
+                         CoveredBy(diff.added), " added, ", CoveredBy(diff.removed), " removed")
+          : absl::StrCat("different: the models have nothing in common (",
+                         Counted(diff.a.nodes, "node"), " and ", diff.b.nodes, ")");
   out = absl::StrCat(Wrapped(out, width, 2), "\n");
   absl::StrAppend(&out, Wrapped(absl::StrCat("  a: ", Printable(title(diff.a))), width, 5), "\n");
   absl::StrAppend(&out, Wrapped(absl::StrCat("  b: ", Printable(title(diff.b))), width, 5), "\n");

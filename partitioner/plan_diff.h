@@ -9,7 +9,9 @@
 //
 // A plan is an item of "targets" in the document of `anemone check --json`, so saved documents can
 // be compared too. Two plans of one model are matched by the ids of the file's nodes. Those of two
-// models are matched by name and operator, in order; then by name; then by operator, in order.
+// models are matched by name and operator, in order; then by name; then by operator and MACs, and
+// by operator alone, in order. Two models that have hardly a name, and few operators, in common are
+// not matched at all.
 #ifndef ANEMONE_PARTITIONER_PLAN_DIFF_H_
 #define ANEMONE_PARTITIONER_PLAN_DIFF_H_
 
@@ -29,11 +31,12 @@ struct PlanDocument {
   Json plan;
 };
 
-// A node of a plan.
+// A node of a plan; of two models, an entry of the plan with all nodes that it covers.
 struct PlannedNode {
   std::string id, name, op_type, placement;
   std::string reason;        // if on the CPU: "[rule] message"
   std::optional<double> us;  // the estimated time on the engine
+  int64_t covers = 1;        // nodes of the file
   const std::string& label() const { return name.empty() ? id : name; }
 };
 
@@ -41,12 +44,13 @@ struct PlanDiff {
   struct Side {
     std::string path, target;
     Json summary;
-    size_t nodes = 0;
+    int64_t nodes = 0;  // of the file
   };
 
   Side a, b;
   std::vector<std::pair<PlannedNode, PlannedNode>> moved;  // between engine and CPU
   std::vector<PlannedNode> added, removed;
+  bool related = true;  // false: the models have nothing in common, and no node is matched
   // No node differs, and neither do segments and MACs.
   bool equal = true;
 };

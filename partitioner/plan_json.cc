@@ -1,14 +1,15 @@
 #include "partitioner/plan_json.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
-#include <numeric>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "engine/formats/json_writer.h"
 #include "importer/read/free_dimensions.h"
 #include "kernels/lowering.h"
 #include "partitioner/plan_costs.h"
@@ -18,6 +19,7 @@ namespace anemone {
 namespace {
 
 std::string Text(absl::string_view text) { return std::string(text); }
+std::string TextOrEmpty(const char* text) { return text == nullptr ? "" : text; }
 
 // "batch"; of a dimension without a name, its place: "x[0]".
 std::string LabelOf(const FreeDimension& dim) {
@@ -48,84 +50,130 @@ const char* VerdictName(const PlanEntry& entry) {
 
 // The estimate with this key; null if there is none.
 template <class Key>
-Json CostJson(const std::map<Key, Cost>& costs, Key key, const CostRates* rates) {
+void WriteCost(const std::map<Key, Cost>& costs, Key key, const CostRates* rates, JsonWriter& w) {
   const auto found = costs.find(key);
-  if (found == costs.end()) return nullptr;
-  return {{"us", found->second.us},
-          {"limit", Text(CostLimitName(found->second.limit))},
-          {"status", Text(StatusName(rates->status))}};
+  if (found == costs.end()) return w.Null();
+  w.BeginObject();
+  w.Key("us").Number(found->second.us);
+  w.Key("limit").Text(CostLimitName(found->second.limit));
+  w.Key("status").Text(StatusName(rates->status));
+  w.EndObject();
 }
 
-Json EntryJson(const Model& model, const Plan& plan, const PlanCosts& costs,
-               const PlanEntry& entry) {
-  const Origin& shown = model.origins[entry.shown];
-  bool folded = entry.placement == Placement::kFolded;
-  Json origins = Json::array();
-  for (OriginId id : entry.origins) origins.push_back(model.origins[id].id);
-  Json json = {
-      {"id", shown.id},
-      {"name", shown.name},
-      {"op_type", shown.op_type},
-      {"domain", shown.domain},
-      {"origin", std::move(origins)},
-      {"placement", Text(PlacementName(entry.placement))},
-      {"segment", folded ? Json(nullptr) : Json(plan.first_segment + entry.segment)},
-      {"verdict", folded ? Json(nullptr) : Json(VerdictName(entry))},
-      {"units", entry.units},
-      {"macs", OrNull(entry.macs)},
-      {"cost", CostJson(costs.of_entries, entry.shown, costs.rates)},
-      {"route", folded ? Json(nullptr) : Json(Text(RouteName(plan.route)))},
-      {"bound", OrNull(entry.placement == Placement::kEngine ? absl::string_view(entry.bound)
-                                                             : absl::string_view())},
-      {"status", folded ? Json(nullptr) : Json(Text(StatusName(entry.verdict.status)))}};
-  if (entry.placement == Placement::kCpu) {
-    AddReason(entry, json);
-  } else {
-    AddReason(Verdict(), json);
+// Why a verdict refuses. An empty text is null.
+using Reason = std::vector<std::pair<const char*, std::string>>;
+
+Reason ReasonOf(const Verdict& verdict) {
+  if (verdict.accepted) {
+    return {{"layer", ""}, {"message", ""}, {"rule", ""}, {"source", ""}, {"remedy", ""}};
   }
-  return json;
+  const Rule* rule = verdict.rule;
+  Reason reason = {{"layer", Text(LayerName(verdict.layer))},
+                   {"message", verdict.message},
+                   {"rule", verdict.rule_id()},
+                   {"source", rule != nullptr ? rule->source : "anemone"},
+                   {"remedy", rule != nullptr ? TextOrEmpty(rule->remedy) : verdict.own_remedy}};
+  if (rule != nullptr) reason.emplace_back("condition", TextOrEmpty(rule->condition));
+  return reason;
 }
 
-Json NamesOf(const Graph& graph, const std::vector<ValueId>& values) {
-  Json names = Json::array();
-  for (ValueId v : values) names.push_back(graph.values[v].name);
-  return names;
+Reason ReasonOf(const PlanEntry& entry) {
+  if (entry.placement != Placement::kCpu) return ReasonOf(Verdict());
+  Reason reason = ReasonOf(entry.verdict);
+  for (auto& [key, text] : reason) {
+    if (absl::string_view(key) == "remedy" && !entry.remedy.empty()) text = entry.remedy;
+  }
+  return reason;
+}
+
+template <class Texts>
+void WriteTexts(const Texts& texts, JsonWriter& w) {
+  w.BeginArray();
+  for (const auto& text : texts) w.Text(text);
+  w.EndArray();
+}
+
+void WriteEntry(const Model& model, const Plan& plan, const PlanCosts& costs,
+                const PlanEntry& entry, JsonWriter& w) {
+  const Origin& shown = model.origins[entry.shown];
+  const bool folded = entry.placement == Placement::kFolded;
+  w.BeginObject();
+  w.Key("id").Text(shown.id);
+  w.Key("name").Text(shown.name);
+  w.Key("op_type").Text(shown.op_type);
+  w.Key("domain").Text(shown.domain);
+  w.Key("origin").BeginArray();
+  for (OriginId id : entry.origins) w.Text(model.origins[id].id);
+  w.EndArray();
+  w.Key("placement").Text(PlacementName(entry.placement));
+  w.Key("segment").NumberOrNull(
+      folded ? std::nullopt : std::optional<int64_t>(plan.first_segment + entry.segment));
+  w.Key("verdict").TextOrNull(folded ? "" : VerdictName(entry));
+  w.Key("units");
+  WriteTexts(entry.units, w);
+  w.Key("macs").NumberOrNull(entry.macs);
+  w.Key("cost");
+  WriteCost(costs.of_entries, entry.shown, costs.rates, w);
+  w.Key("route").TextOrNull(folded ? "" : RouteName(plan.route));
+  w.Key("bound").TextOrNull(entry.placement == Placement::kEngine ? absl::string_view(entry.bound)
+                                                                  : "");
+  w.Key("status").TextOrNull(folded ? "" : StatusName(entry.verdict.status));
+  for (const auto& [key, text] : ReasonOf(entry)) w.Key(key).TextOrNull(text);
+  w.EndObject();
+}
+
+void WriteNames(const Graph& graph, const std::vector<ValueId>& values, JsonWriter& w) {
+  w.BeginArray();
+  for (ValueId v : values) w.Text(graph.values[v].name);
+  w.EndArray();
 }
 
 // The inputs that an engine segment reads as uint8, and converts itself.
-Json ImagesOf(const Graph& graph, const Segment& segment) {
-  Json names = Json::array();
-  if (segment.placement != Placement::kEngine) return names;
-  for (ValueId v : segment.inputs) {
-    if (PortFormat(graph.values[v]) == Format::kUInt8) names.push_back(graph.values[v].name);
-  }
-  return names;
+std::vector<ValueId> ImagesOf(const Graph& graph, const Segment& segment) {
+  std::vector<ValueId> images;
+  if (segment.placement != Placement::kEngine) return images;
+  std::copy_if(segment.inputs.begin(), segment.inputs.end(), std::back_inserter(images),
+               [&](ValueId v) { return PortFormat(graph.values[v]) == Format::kUInt8; });
+  return images;
 }
 
-void AddSegments(const Model& model, const PlanPart& part, const PlanCosts& costs, Json& segments) {
+// `id` is the number of the first segment.
+void WriteSegments(const Model& model, const PlanPart& part, const PlanCosts& costs, int64_t id,
+                   JsonWriter& w) {
   std::vector<int> nodes(part.plan->segments.size());
   for (const PlanEntry& entry : part.plan->entries) {
     if (entry.segment >= 0) nodes[entry.segment] += NodesOf(model, entry);
   }
   for (size_t i = 0; i < nodes.size(); ++i) {
     const Segment& segment = part.plan->segments[i];
-    Json bodies = Json::array();
+    w.BeginObject();
+    w.Key("id").Number(id++);
+    w.Key("placement").Text(PlacementName(segment.placement));
+    w.Key("nodes").Number(nodes[i]);
+    w.Key("cost");
+    WriteCost(costs.of_segments, part.plan->first_segment + static_cast<int>(i), costs.rates, w);
+    w.Key("inputs");
+    WriteNames(*part.graph, segment.inputs, w);
+    w.Key("outputs");
+    WriteNames(*part.graph, segment.outputs, w);
+    w.Key("uint8_inputs");
+    WriteNames(*part.graph, ImagesOf(*part.graph, segment), w);
+    w.Key("bodies").BeginArray();
     for (const PlannedBody& body : segment.bodies) {
-      std::vector<size_t> ids(body.plan.segments.size());
-      std::iota(ids.begin(), ids.end(), body.plan.first_segment);
-      bodies.push_back(std::move(ids));
+      w.BeginArray();
+      for (size_t k = 0; k < body.plan.segments.size(); ++k) {
+        w.Number(body.plan.first_segment + static_cast<int64_t>(k));
+      }
+      w.EndArray();
     }
-    segments.push_back(
-        {{"id", segments.size()},
-         {"placement", Text(PlacementName(segment.placement))},
-         {"nodes", nodes[i]},
-         {"cost",
-          CostJson(costs.of_segments, part.plan->first_segment + static_cast<int>(i), costs.rates)},
-         {"inputs", NamesOf(*part.graph, segment.inputs)},
-         {"outputs", NamesOf(*part.graph, segment.outputs)},
-         {"uint8_inputs", ImagesOf(*part.graph, segment)},
-         {"bodies", std::move(bodies)}});
+    w.EndArray();
+    w.EndObject();
   }
+}
+
+const PlanCosts& CostsOf(const Plan& plan) {
+  static const PlanCosts& none = *new PlanCosts;
+  return plan.costs == nullptr ? none : *plan.costs;
 }
 
 }  // namespace
@@ -140,26 +188,15 @@ Json OrNull(absl::string_view text) {
 Json OrNull(const char* text) { return text == nullptr ? Json(nullptr) : Json(text); }
 
 void AddReason(const Verdict& verdict, Json& json) {
-  if (verdict.accepted) {
-    for (const char* key : {"layer", "message", "rule", "source", "remedy"}) json[key] = nullptr;
-    return;
-  }
-  json["layer"] = Text(LayerName(verdict.layer));
-  json["message"] = OrNull(verdict.message);
-  json["rule"] = OrNull(verdict.rule_id());
-  json["source"] = verdict.rule != nullptr ? Json(verdict.rule->source) : Json("anemone");
-  json["remedy"] =
-      verdict.rule != nullptr ? OrNull(verdict.rule->remedy) : OrNull(verdict.own_remedy);
-  if (verdict.rule != nullptr) json["condition"] = OrNull(verdict.rule->condition);
+  for (const auto& [key, text] : ReasonOf(verdict)) json[key] = OrNull(text);
 }
 
 void AddReason(const PlanEntry& entry, Json& json) {
-  AddReason(entry.verdict, json);
-  if (!entry.remedy.empty()) json["remedy"] = entry.remedy;
+  for (const auto& [key, text] : ReasonOf(entry)) json[key] = OrNull(text);
 }
 
 Json SummaryJson(const Model& model, const Plan& plan) {
-  const PlanCosts costs = plan.costs == nullptr ? PlanCosts() : *plan.costs;
+  const PlanCosts& costs = CostsOf(plan);
   Json free = Json::array();
   for (const FreeDimension& dim : FreeDimensionsOf(model)) free.push_back(LabelOf(dim));
   const NodeCounts counts = CountsOf(model, plan);
@@ -179,46 +216,75 @@ Json SummaryJson(const Model& model, const Plan& plan) {
           {"cpu_segments", plan.cpu_segments()}};
 }
 
-Json PlanJson(const Model& model, const Plan& plan) {
-  const PlanCosts costs = plan.costs == nullptr ? PlanCosts() : *plan.costs;
-  Json nodes = Json::array();
-  Json segments = Json::array();
-  for (const PlanPart& part : PartsOf(model.graph, plan)) {
+std::string PlanJsonText(const Model& model, const Plan& plan) {
+  const PlanCosts& costs = CostsOf(plan);
+  const std::vector<PlanPart> parts = PartsOf(model.graph, plan);
+  std::string text;
+  JsonWriter w(text);
+  w.BeginObject();
+  w.Key("target").Text(plan.target->option_name());
+  w.Key("route").Text(RouteName(plan.route));
+  w.Key("status").Text(StatusName(plan.status));
+  w.Key("summary").Raw(JsonText(SummaryJson(model, plan)));
+  w.Key("segments").BeginArray();
+  int64_t segments = 0;
+  for (const PlanPart& part : parts) {
+    WriteSegments(model, part, costs, segments, w);
+    segments += static_cast<int64_t>(part.plan->segments.size());
+  }
+  w.EndArray();
+  w.Key("nodes").BeginArray();
+  for (const PlanPart& part : parts) {
     for (const PlanEntry& entry : part.plan->entries) {
-      nodes.push_back(EntryJson(model, *part.plan, costs, entry));
+      WriteEntry(model, *part.plan, costs, entry, w);
     }
-    AddSegments(model, part, costs, segments);
   }
-  Json warnings = Json::array();
-  for (const PlanWarning& w : plan.warnings) {
-    warnings.push_back({{"rule", w.rule},
-                        {"node", w.node},
-                        {"name", w.origin == kNone ? "" : model.origins[w.origin].name},
-                        {"message", w.message},
-                        {"remedy", w.remedy},
-                        {"source", w.source}});
+  w.EndArray();
+  w.Key("warnings").BeginArray();
+  for (const PlanWarning& warning : plan.warnings) {
+    w.BeginObject();
+    w.Key("rule").Text(warning.rule);
+    w.Key("node").Text(warning.node);
+    w.Key("name").Text(warning.origin == kNone ? "" : model.origins[warning.origin].name);
+    w.Key("message").Text(warning.message);
+    w.Key("remedy").Text(warning.remedy);
+    w.Key("source").Text(warning.source);
+    w.EndObject();
   }
-  return {{"target", Text(plan.target->option_name())},
-          {"route", Text(RouteName(plan.route))},
-          {"status", Text(StatusName(plan.status))},
-          {"summary", SummaryJson(model, plan)},
-          {"segments", std::move(segments)},
-          {"nodes", std::move(nodes)},
-          {"warnings", std::move(warnings)}};
+  w.EndArray();
+  w.EndObject();
+  return text;
+}
+
+std::string ModelJsonText(const Model& model, const Plan* plan,
+                          absl::Span<const std::string> targets) {
+  Json opsets = Json::object();
+  for (const auto& [domain, version] : model.opsets) opsets[domain] = version;
+  std::string text;
+  JsonWriter w(text);
+  w.BeginObject();
+  w.Key("path").Text(model.path);
+  w.Key("opsets").Raw(JsonText(opsets));
+  w.Key("nodes").Number(
+      static_cast<int64_t>(std::count_if(model.origins.begin(), model.origins.end(),
+                                         [](const Origin& origin) { return !origin.is_aside; })));
+  w.Key("macs").NumberOrNull(plan == nullptr ? std::optional<int64_t>(0) : plan->macs());
+  w.Key("free_dimensions").Raw(JsonText(FreeDimensionsJson(FreeDimensionsOf(model))));
+  w.Key("targets").BeginArray();
+  for (const std::string& target : targets) w.Raw(target);
+  w.EndArray();
+  w.EndObject();
+  return text;
+}
+
+Json PlanJson(const Model& model, const Plan& plan) {
+  return Json::parse(PlanJsonText(model, plan));
 }
 
 Json ModelJson(const Model& model, absl::Span<const Plan> plans) {
-  Json targets = Json::array();
-  for (const Plan& plan : plans) targets.push_back(PlanJson(model, plan));
-  Json opsets = Json::object();
-  for (const auto& [domain, version] : model.opsets) opsets[domain] = version;
-  return {{"path", model.path},
-          {"opsets", std::move(opsets)},
-          {"nodes", std::count_if(model.origins.begin(), model.origins.end(),
-                                  [](const Origin& origin) { return !origin.is_aside; })},
-          {"macs", plans.empty() ? Json(0) : OrNull(plans[0].macs())},
-          {"free_dimensions", FreeDimensionsJson(FreeDimensionsOf(model))},
-          {"targets", std::move(targets)}};
+  std::vector<std::string> targets;
+  for (const Plan& plan : plans) targets.push_back(PlanJsonText(model, plan));
+  return Json::parse(ModelJsonText(model, plans.empty() ? nullptr : plans.data(), targets));
 }
 
 }  // namespace anemone

@@ -4,6 +4,7 @@
 #define ANEMONE_PARTITIONER_PLAN_JSON_H_
 
 #include <optional>
+#include <string>
 
 #include "engine/field.h"
 #include "partitioner/plan.h"
@@ -31,10 +32,15 @@ void AddReason(const PlanEntry& entry, Json& json);
 // The "summary" of an item of "targets".
 Json SummaryJson(const Model& model, const Plan& plan);
 
-// One item of a model's "targets".
+// One item of a model's "targets", as text and as Json, which takes longer.
+std::string PlanJsonText(const Model& model, const Plan& plan);
 Json PlanJson(const Model& model, const Plan& plan);
 
-// One item of "models", with an item of "targets" for each plan.
+// One item of "models". `plan` is one of its plans, or null, and `targets` are the texts of the
+// items of "targets".
+std::string ModelJsonText(const Model& model, const Plan* plan,
+                          absl::Span<const std::string> targets);
+// The same as Json, with an item of "targets" for each plan.
 Json ModelJson(const Model& model, absl::Span<const Plan> plans);
 
 }  // namespace anemone

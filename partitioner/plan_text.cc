@@ -250,10 +250,6 @@ std::string CountsText(const Model& model, const Plan& plan) {
   return text;
 }
 
-std::string Milliseconds(double us) {
-  return absl::StrFormat("%.*f ms", us < 9'995 ? 2 : us < 99'950 ? 1 : 0, us / 1000);
-}
-
 // What takes most of the time of a segment.
 const char* LimitText(CostLimit limit) {
   switch (limit) {
@@ -269,7 +265,7 @@ const char* LimitText(CostLimit limit) {
   return "mostly the dispatch";
 }
 
-// "estimate: 0.69 ms a run on the chip; 2 dispatches are 0.46 ms of it"; "" if there is none.
+// "estimate: 690 us a run on the chip; 2 dispatches are 460 us of it"; "" if there is none.
 std::string CostText(const Plan& plan) {
   if (plan.costs == nullptr || plan.costs->of_segments.empty()) return "";
   const PlanCosts& costs = *plan.costs;
@@ -280,18 +276,18 @@ std::string CostText(const Plan& plan) {
     if (longest == nullptr || cost.us > longest->us) longest = &cost;
   }
   std::string text =
-      absl::StrCat("estimate: ", Milliseconds(costs.estimate_us.value_or(engine_us)),
+      absl::StrCat("estimate: ", TimeText(costs.estimate_us.value_or(engine_us)),
                    costs.estimate_us ? " a run on the chip" : " a run for the engine's part");
   const auto count = static_cast<int64_t>(costs.of_segments.size());
   const double dispatch_us = static_cast<double>(count) * costs.rates->dispatch_us;
   if (2 * dispatch_us > engine_us) {
     absl::StrAppend(&text, "; ", count, count == 1 ? " dispatch is " : " dispatches are ",
-                    Milliseconds(dispatch_us), " of it");
+                    TimeText(dispatch_us), " of it");
   } else {
     absl::StrAppend(&text, ", ", LimitText(longest->limit));
   }
   if (costs.cpu_us && costs.estimate_us && *costs.cpu_us < *costs.estimate_us) {
-    absl::StrAppend(&text, "; its CPU alone needs ", Milliseconds(*costs.cpu_us));
+    absl::StrAppend(&text, "; its CPU alone needs ", TimeText(*costs.cpu_us));
   }
   return text;
 }

@@ -21,21 +21,16 @@ Place PlaceOf(const GraphView& view, absl::Span<const NodeId> together, int opse
               const std::vector<bool>& on_engine, const std::vector<Place>& places) {
   const Graph& graph = view.graph;
   const bool engine = on_engine[together.back()];
-  int level = engine ? 0 : -1;
+  int level = LowestLevel(engine);
   auto each_producer = [&](auto visit) {
     for (NodeId id : together) {
-      for (const std::vector<ValueId>* list :
-           {&graph.nodes[id].inputs, &graph.nodes[id].captures}) {
-        for (ValueId v : *list) {
-          const NodeId p = v == kNone ? kNone : graph.values[v].producer;
-          const bool inside = std::find(together.begin(), together.end(), p) != together.end();
-          if (p != kNone && !inside) visit(p);
-        }
-      }
+      ForEachProducer(graph, graph.nodes[id], [&](NodeId p) {
+        if (std::find(together.begin(), together.end(), p) == together.end()) visit(p);
+      });
     }
   };
   each_producer([&](NodeId p) {
-    level = std::max(level, std::get<0>(places[p]) + (on_engine[p] == engine ? 0 : 1));
+    level = std::max(level, LevelAfter(std::get<0>(places[p]), on_engine[p], engine));
   });
   if (engine) return {level, 0, 0};
   int changes = 0;

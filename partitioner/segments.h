@@ -24,6 +24,23 @@ namespace anemone {
 std::vector<Segment> MakeSegments(const GraphView& view, absl::Span<const int> opset_classes,
                                   const std::vector<Cover>& covers);
 
+// Calls visit(p) for each node p that makes a value the node reads.
+template <class Visit>
+void ForEachProducer(const Graph& graph, const Node& node, const Visit& visit) {
+  for (const std::vector<ValueId>* list : {&node.inputs, &node.captures}) {
+    for (ValueId v : *list) {
+      if (v != kNone && graph.values[v].producer != kNone) visit(graph.values[v].producer);
+    }
+  }
+}
+
+// The level of a node without producers, and the level that a producer gives it; a node has the
+// highest of these.
+inline int LowestLevel(bool on_engine) { return on_engine ? 0 : -1; }
+inline int LevelAfter(int level, bool producer_on_engine, bool on_engine) {
+  return level + (producer_on_engine == on_engine ? 0 : 1);
+}
+
 // The value that a node's units are named after: the node's first output that exists.
 ValueId NamingOutput(const Node& node);
 

@@ -44,7 +44,7 @@ std::string CheckReport::Text(bool every_node, bool colour, int width) const {
   return state_->plans.Text({.every_node = every_node, .colour = colour, .width = width});
 }
 
-std::string CheckReport::Json() const { return JsonText(state_->plans.ToJson()); }
+std::string CheckReport::Json() const { return state_->plans.ToJsonText(); }
 
 std::string CheckReport::Html() const { return ReportPage(state_->plans); }
 

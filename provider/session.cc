@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "base/guarded.h"
 #include "base/printable.h"
@@ -575,11 +576,12 @@ std::string Session::PlanJson() const {
   if (state_->sizes != nullptr) {
     const auto plans = state_->sizes->Plans();
     if (!plans.ok()) return "null";
-    const Json targets = (*plans)->TargetsJson();
-    return JsonText(state_->has_buckets() ? targets : targets.front());
+    const std::vector<std::string> targets = (*plans)->TargetTexts();
+    if (!state_->has_buckets()) return targets.front();
+    return absl::StrCat("[", absl::StrJoin(targets, ","), "]");
   }
   const auto planned = state_->WholePlan();
-  return planned.ok() ? JsonText(anemone::PlanJson((*planned)->model, (*planned)->plan)) : "null";
+  return planned.ok() ? anemone::PlanJsonText((*planned)->model, (*planned)->plan) : "null";
 }
 
 PlanSummary Session::Summary() const {

@@ -31,6 +31,7 @@
 #include "engine/target.h"
 #include "engine/target_names.h"
 #include "partitioner/plan_diff.h"
+#include "provider/programs/program_diff.h"
 #include "provider/settings.h"
 
 namespace nb = nanobind;
@@ -302,6 +303,16 @@ void AddDiff(nb::module_& module) {
       const auto parsed = [](const std::string& plan) { return ParseJson(plan).value_or(Json()); };
       return DiffPlans({path_a, parsed(plan_a)}, {path_b, parsed(plan_b)});
     });
+  });
+  nb::class_<ProgramDiff>(module, "ProgramDiff")
+      .def("text", [](const ProgramDiff& diff, bool every_item,
+                      int width) { return StrOf(ProgramDiffText(diff, width, every_item)); })
+      .def("json", [](const ProgramDiff& diff) { return JsonText(ProgramDiffJson(diff)); });
+  module.def("is_program", [](const nb::bytes& path) {
+    return KindOfProgram(std::string(ViewOf(path))).has_value();
+  });
+  module.def("diff_programs", [](const nb::bytes& a, const nb::bytes& b) {
+    return Unlocked([&] { return DiffPrograms(std::string(ViewOf(a)), std::string(ViewOf(b))); });
   });
 }
 

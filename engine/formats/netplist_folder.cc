@@ -87,21 +87,6 @@ absl::StatusOr<std::vector<std::string>> WeightNames(const Json& document) {
   return names;
 }
 
-absl::Status Load(const std::string& folder, const UnitKind* (*find_kind)(absl::string_view),
-                  NetworkBuilder& c) {
-  ANEMONE_ASSIGN_OR_RETURN(auto list, MappedFile::Open(absl::StrCat(folder, "/net.plist")));
-  if (list->bytes().size() > kLargestList) return Wanted("a net.plist of at most 256 MiB");
-  ANEMONE_ASSIGN_OR_RETURN(Json document, ReadPropertyList(list->text()));
-  ANEMONE_ASSIGN_OR_RETURN(std::vector<std::string> names, WeightNames(document));
-  WeightFiles files(folder, std::move(names));
-  auto source = [&](int64_t file, int64_t offset, DataType type, std::vector<int64_t> dims) {
-    return files.Read(file, offset, type, std::move(dims));
-  };
-  ANEMONE_RETURN_IF_ERROR(ReadNetplist(document, source, find_kind, c));
-  c.CleanUp();
-  return absl::OkStatus();
-}
-
 }  // namespace
 
 absl::StatusOr<PortNames> SaveNetplist(const Network& network, FormStatus least,
@@ -131,9 +116,24 @@ absl::StatusOr<PortNames> SaveNetplist(const Network& network, FormStatus least,
   return std::move(written.ports);
 }
 
+absl::Status ReadNetplistFile(const std::string& path,
+                              const UnitKind* (*find_kind)(absl::string_view), NetworkBuilder& c) {
+  ANEMONE_ASSIGN_OR_RETURN(auto list, MappedFile::Open(path));
+  if (list->bytes().size() > kLargestList) return Wanted("a net.plist of at most 256 MiB");
+  ANEMONE_ASSIGN_OR_RETURN(Json document, ReadPropertyList(list->text()));
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<std::string> names, WeightNames(document));
+  const std::string folder = std::filesystem::path(path).parent_path().string();
+  WeightFiles files(folder.empty() ? "." : folder, std::move(names));
+  auto source = [&](int64_t file, int64_t offset, DataType type, std::vector<int64_t> dims) {
+    return files.Read(file, offset, type, std::move(dims));
+  };
+  return ReadNetplist(document, source, find_kind, c);
+}
+
 absl::Status LoadNetplist(const std::string& folder,
                           const UnitKind* (*find_kind)(absl::string_view), NetworkBuilder& c) {
-  absl::Status status = Load(folder, find_kind, c);
+  absl::Status status = ReadNetplistFile(absl::StrCat(folder, "/net.plist"), find_kind, c);
+  if (status.ok()) c.CleanUp();
   if (status.ok() || c.refusal()) return status;
   return absl::Status(status.code(), absl::StrCat("netplist '", folder, "': ", status.message()));
 }

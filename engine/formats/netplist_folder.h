@@ -16,9 +16,14 @@ namespace anemone {
 absl::StatusOr<PortNames> SaveNetplist(const Network& network, FormStatus least,
                                        PropertyListForm form, const std::string& folder);
 
+// Appends the netplist of a list file, whose weights are beside it, to `c`, unit by unit as they
+// are in the file. The weights are views of the mapped files. Errors: those of ReadNetplist and of
+// reading the files.
+absl::Status ReadNetplistFile(const std::string& path,
+                              const UnitKind* (*find_kind)(absl::string_view), NetworkBuilder& c);
+
 // Appends the netplist of a folder to `c`, and then calls c.CleanUp(), which folds biases again.
-// The weights are views of the mapped files. Errors: those of ReadNetplist and of reading the
-// files; each message begins with the folder.
+// Errors: those of ReadNetplistFile; each message begins with the folder.
 absl::Status LoadNetplist(const std::string& folder,
                           const UnitKind* (*find_kind)(absl::string_view), NetworkBuilder& c);
 

@@ -2,17 +2,14 @@
 
 #include <filesystem>
 #include <fstream>
-#include <map>
 #include <memory>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
 #include "base/mapped_file.h"
 #include "base/status_macros.h"
-#include "engine/formats/mil_blobs.h"
+#include "engine/formats/mil_blob_files.h"
 #include "engine/formats/mil_emitter.h"
 #include "kernels/mil/mil_network.h"
 
@@ -21,41 +18,16 @@ namespace {
 
 constexpr size_t kLongestText = size_t{1} << 28;  // bytes of a model.mil
 
-// The weight files of a program. A file is mapped when it is first used.
-class BlobFiles {
- public:
-  explicit BlobFiles(std::string folder) : folder_(std::move(folder)) {}
-
-  absl::StatusOr<Tensor> Read(const MilBlob& blob, DataType type, std::vector<int64_t> dims) {
-    ANEMONE_ASSIGN_OR_RETURN(std::shared_ptr<const MappedFile> file, Open(blob.path));
-    ANEMONE_ASSIGN_OR_RETURN(absl::Span<const std::byte> bytes,
-                             MilBlobAt(file->bytes(), blob.offset));
-    ANEMONE_RETURN_IF_ERROR(ElementCount(dims).status());
-    const int64_t want = ByteSize(type, dims), there = static_cast<int64_t>(bytes.size());
-    if (want != there) {
-      return absl::InvalidArgumentError(absl::StrCat("weights: want ", want, " bytes at offset ",
-                                                     blob.offset, ", which has ", there));
-    }
-    return Tensor::View(type, std::move(dims), bytes, file);
+absl::StatusOr<Tensor> TensorOf(const MilChunk& chunk, int64_t offset, DataType type,
+                                std::vector<int64_t> dims) {
+  ANEMONE_RETURN_IF_ERROR(ElementCount(dims).status());
+  const int64_t want = ByteSize(type, dims), there = static_cast<int64_t>(chunk.bytes.size());
+  if (want != there) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("weights: want ", want, " bytes at offset ", offset, ", which has ", there));
   }
-
- private:
-  absl::StatusOr<std::shared_ptr<const MappedFile>> Open(const std::string& path) {
-    std::shared_ptr<const MappedFile>& file = files_[path];
-    if (file != nullptr) return file;
-    absl::string_view inside = path;
-    if (!absl::ConsumePrefix(&inside, "@model_path/") || inside.empty() || inside[0] == '/' ||
-        absl::StrContains(inside, "..")) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("weights: want a file below @model_path/, not '", path, "'"));
-    }
-    ANEMONE_ASSIGN_OR_RETURN(file, MappedFile::Open(absl::StrCat(folder_, "/", inside)));
-    return file;
-  }
-
-  std::string folder_;
-  std::map<std::string, std::shared_ptr<const MappedFile>> files_;
-};
+  return Tensor::View(type, std::move(dims), chunk.bytes, chunk.file);
+}
 
 absl::Status Load(const std::string& folder, NetworkBuilder& c) {
   ANEMONE_ASSIGN_OR_RETURN(auto text, MappedFile::Open(absl::StrCat(folder, "/model.mil")));
@@ -63,9 +35,11 @@ absl::Status Load(const std::string& folder, NetworkBuilder& c) {
     return absl::InvalidArgumentError("model.mil: want at most 256 MiB");
   }
   ANEMONE_ASSIGN_OR_RETURN(MilProgram program, ReadMil(text->text()));
-  BlobFiles files(folder);
-  auto source = [&](const MilBlob& blob, DataType type, std::vector<int64_t> dims) {
-    return files.Read(blob, type, std::move(dims));
+  MilBlobFiles files(folder);
+  auto source = [&](const MilBlob& blob, DataType type,
+                    std::vector<int64_t> dims) -> absl::StatusOr<Tensor> {
+    ANEMONE_ASSIGN_OR_RETURN(const MilChunk chunk, files.Read(blob));
+    return TensorOf(chunk, blob.offset, type, std::move(dims));
   };
   return ReadMilProgram(program, source, c);
 }

@@ -92,13 +92,13 @@ std::string SizedPlans::BucketLines(int width) const {
   return Wrapped(text, width, 6);
 }
 
-void SizedPlans::AddBucket(const Sized& sized, Json& json) {
-  json["bucket"] = sized.bucket;
+Json SizedPlans::BucketJson(const Sized& sized) {
   const bool none = sized.below == sized.bucket;
-  json["padding"] = none ? Json(nullptr)
-                         : Json{{"at", sized.below},
-                                {"proven", sized.refusal.empty()},
-                                {"reason", OrNull(sized.refusal)}};
+  return {{"bucket", sized.bucket},
+          {"padding", none ? Json(nullptr)
+                           : Json{{"at", sized.below},
+                                  {"proven", sized.refusal.empty()},
+                                  {"reason", OrNull(sized.refusal)}}}};
 }
 
 std::string SizedPlans::Text(const PlanTextOptions& options) const {
@@ -128,22 +128,21 @@ std::string SizedPlans::Lines() const {
   });
 }
 
-Json SizedPlans::TargetsJson() const {
-  Json targets = Json::array();
+std::vector<std::string> SizedPlans::TargetTexts() const {
+  std::vector<std::string> targets;
+  targets.reserve(plans_.size());
   for (size_t i = 0; i < plans_.size(); ++i) {
     const Sized& sized = SizedOf(i);
-    Json& added = targets.emplace_back(PlanJson(sized.model, plans_[i]));
-    if (!sized.bucket.empty()) AddBucket(sized, added);
+    std::string& added = targets.emplace_back(PlanJsonText(sized.model, plans_[i]));
+    if (sized.bucket.empty()) continue;
+    added.back() = ',';  // instead of the closing brace
+    absl::StrAppend(&added, JsonText(BucketJson(sized)).substr(1));
   }
   return targets;
 }
 
-Json SizedPlans::ToJson() const {
-  const Sized& first = sizes_.front();
-  if (first.bucket.empty()) return ModelJson(first.model, plans_);
-  Json json = ModelJson(first.model, {plans_.data(), 1});
-  json["targets"] = TargetsJson();
-  return json;
+std::string SizedPlans::ToJsonText() const {
+  return ModelJsonText(sizes_.front().model, plans_.data(), TargetTexts());
 }
 
 }  // namespace anemone

@@ -33,10 +33,10 @@ class SizedPlans {
   std::string Text(const PlanTextOptions& options) const;
   // PlanLine() of every plan, separated by line breaks, with the buckets that it is true of.
   std::string Lines() const;
-  // The items of "targets" in check.json.
-  Json TargetsJson() const;
-  // The item of "models" in check.json.
-  Json ToJson() const;
+  // The items of "targets" in check.json, each as text.
+  std::vector<std::string> TargetTexts() const;
+  // The item of "models" in check.json, as text.
+  std::string ToJsonText() const;
 
  private:
   // The model at the sizes for which it is planned.
@@ -47,7 +47,7 @@ class SizedPlans {
     std::string refusal;  // why `below` cannot be padded; "" if it can
   };
   std::string BucketLines(int width) const;
-  static void AddBucket(const Sized& sized, Json& json);
+  static Json BucketJson(const Sized& sized);
 
   absl::Status MakePlans(absl::Span<const PlanOptions> plannings);
   const Sized& SizedOf(size_t plan) const { return sizes_[plan % sizes_.size()]; }

@@ -64,6 +64,9 @@ struct Package {
 // kResourceExhausted: the package is larger than the format allows, or than the memory.
 absl::StatusOr<std::string> WritePackage(const Package& package);
 
+// Whether the bytes begin as a package of any version does.
+bool IsPackage(absl::string_view bytes);
+
 // Reads a package. Weights are views of `bytes`, which `owner` keeps alive (bytes that are not
 // aligned to 8 are copied). Everything is checked before it is used; Compile() checks the network
 // again. kInvalidArgument: not a package. kDataLoss: damaged. kUnimplemented: a later major format.

@@ -69,8 +69,8 @@ class Reader {
  private:
   // Reads the header and its checksum; the sections follow them.
   absl::Status ReadHeader() {
-    constexpr size_t kSize = sizeof(uint32_t), kIdentified = kSize + 2 * sizeof(uint32_t);
-    if (bytes_.size() < kIdentified || !format::HeaderBufferHasIdentifier(bytes_.data() + kSize)) {
+    constexpr size_t kSize = sizeof(uint32_t);
+    if (!IsPackage(bytes_)) {
       return absl::InvalidArgumentError("not a package of Anemone; give a file that it wrote");
     }
     const size_t size =
@@ -184,6 +184,7 @@ class Reader {
       if (refusal) {
         return Stale(absl::StrCat("segment '", added.name, "': ", Named(*refusal)));
       }
+      if (absl::IsFailedPrecondition(status)) return Annotated(status, "package");
       if (!status.ok()) {
         return Damaged(absl::StrCat("segment '", added.name, "': ", status.message()));
       }
@@ -229,6 +230,11 @@ class Reader {
 };
 
 }  // namespace
+
+bool IsPackage(absl::string_view bytes) {
+  constexpr size_t kSize = sizeof(uint32_t), kIdentified = kSize + 2 * sizeof(uint32_t);
+  return bytes.size() >= kIdentified && format::HeaderBufferHasIdentifier(bytes.data() + kSize);
+}
 
 absl::StatusOr<Package> ReadPackage(absl::string_view bytes, std::shared_ptr<const void> owner,
                                     std::vector<Tensor> sources) {

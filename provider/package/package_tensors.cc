@@ -52,6 +52,11 @@ class Reader {
         type_(DataType(table.type())) {}
 
   absl::StatusOr<Tensor> Read() {
+    if (table_.source() > 0 && sources_.empty()) {
+      return absl::FailedPreconditionError(
+          "its weights are in the file of the model, as those of an entry of the program cache can "
+          "be; give a package that has them");
+    }
     if (table_.source() > sources_.size()) {
       return Damaged(absl::StrCat("bytes in source ", table_.source()));
     }

@@ -15,14 +15,20 @@ another type), FileNotFoundError, PermissionError, MemoryError, NotImplementedEr
 RuntimeError; each says where, what, and what to do.
 """
 
-from ._anemone import __version__
-from ._diff import Diff, diff
-from ._models import Model, UnknownTargetError
-from ._plugin import compile, get_ep_name, get_library_path, register
-from ._report import Record, Report, check
-from ._report_page import report
-from ._session import Port, Session
-from ._zoo import Zoo, zoo
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ._anemone import __version__
+    from ._diff import Diff, diff
+    from ._models import Model, UnknownTargetError
+    from ._plugin import compile, get_ep_name, get_library_path, register
+    from ._report import Record, Report, check
+    from ._report_page import report
+    from ._session import Port, Session
+    from ._zoo import Zoo, zoo
 
 __all__ = [
     "Diff",
@@ -43,3 +49,37 @@ __all__ = [
     "report",
     "zoo",
 ]
+
+# The modules of these names. They are imported when a name is first used: the command `anemone`, which is
+# in this package too, starts without NumPy and the library.
+_MODULES = {
+    "__version__": "_anemone",
+    "Diff": "_diff",
+    "diff": "_diff",
+    "Model": "_models",
+    "UnknownTargetError": "_models",
+    "compile": "_plugin",
+    "get_ep_name": "_plugin",
+    "get_library_path": "_plugin",
+    "register": "_plugin",
+    "Record": "_report",
+    "Report": "_report",
+    "check": "_report",
+    "report": "_report_page",
+    "Port": "_session",
+    "Session": "_session",
+    "Zoo": "_zoo",
+    "zoo": "_zoo",
+}
+
+if not TYPE_CHECKING:  # for a type checker it would mean that every name exists
+
+    def __getattr__(name: str) -> object:
+        if name not in _MODULES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        value = getattr(importlib.import_module(f".{_MODULES[name]}", __name__), name)
+        globals()[name] = value
+        return value
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *_MODULES})

@@ -7,7 +7,7 @@ import pathlib
 import sys
 from collections.abc import Sequence
 
-from ._models import ort_library
+from ._ort_library import ort_library
 
 
 def command_path() -> str:

@@ -1,8 +1,9 @@
-"""diff(): what differs between two plans."""
+"""diff(): what differs between two plans, or two programs in one of the engine's formats."""
 
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Union
 
@@ -22,11 +23,11 @@ Planned = Union[Model, Report]
 
 class Diff(Record):
     """What `anemone diff --json` prints (docs/schemas/diff.json), as objects. Prints as the command
-    does; true if the plans differ."""
+    does; true if the two differ."""
 
-    _compared: _anemone.PlanDiff
+    _compared: _anemone.PlanDiff | _anemone.ProgramDiff
 
-    def __init__(self, compared: _anemone.PlanDiff) -> None:
+    def __init__(self, compared: _anemone.PlanDiff | _anemone.ProgramDiff) -> None:
         super().__init__(records_of(compared.json()))
         self._compared = compared
 
@@ -34,7 +35,8 @@ class Diff(Record):
         return not self["equal"]
 
     def text(self, *, every_node: bool = False) -> str:
-        """What `anemone diff` prints, in lines of 80 columns; with `every_node`, all nodes."""
+        """What `anemone diff` prints, in lines of 80 columns; with `every_node`, all nodes or
+        operations."""
         return in_python(self._compared.text(every_node, 80), 80) + "\n"
 
     def __str__(self) -> str:
@@ -58,6 +60,18 @@ def _plan_of(side: str, what: Planned, target: str | None, keywords: CheckKeywor
     return report["models"][0]["path"], json.dumps(wanted[0])
 
 
+def _is_program(what: Planned | None) -> bool:
+    return isinstance(what, (str, os.PathLike)) and _anemone.is_program(os.fsencode(what))
+
+
+def _diff_programs(a: Planned, b: Planned | None, is_planned: bool) -> Diff:
+    if is_planned:
+        raise ValueError("target and settings of planning do not apply to programs")
+    if not (isinstance(a, (str, os.PathLike)) and isinstance(b, (str, os.PathLike))):
+        raise ValueError("want the paths of two programs of one kind")
+    return Diff(_anemone.diff_programs(os.fsencode(a), os.fsencode(b)))
+
+
 def diff(
     a: Planned,
     b: Planned | None = None,
@@ -69,7 +83,10 @@ def diff(
         ane.diff("old.onnx", "new.onnx")
         ane.diff("net.onnx", target="m1,m4")
 
-    With two targets, `a` is planned for the first and `b` for the second."""
+    With two targets, `a` is planned for the first and `b` for the second. Paths of two programs of
+    one kind are compared as they are: MIL texts, netplists, Core ML packages, packages of Anemone."""
+    if _is_program(a) or _is_program(b):
+        return _diff_programs(a, b, target is not None or bool(keywords))
     names: list[str | None] = [None]
     if target is not None:
         names = [*(target.split(",") if isinstance(target, str) else target)]

@@ -1,15 +1,13 @@
-"""What every entry point needs: the model as path or bytes, its target, and ONNX Runtime's library."""
+"""What every entry point needs: the model as path or bytes, its target, and its settings."""
 
 from __future__ import annotations
 
-import importlib.util
 import os
-import pathlib
-import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Union
 
 from . import _anemone
+from ._ort_library import ort_library
 
 if TYPE_CHECKING:
     import onnx
@@ -45,19 +43,6 @@ def require_target(name: str) -> None:
     problem = _anemone.target_problem(name)
     if problem is not None:
         raise UnknownTargetError(problem)
-
-
-def ort_library() -> str:
-    """The library that the environment names, else of the installed onnxruntime, which is not
-    imported for it; else empty, and the C++ library searches."""
-    if named := os.environ.get("ANEMONE_ORT_LIBRARY"):
-        return named
-    spec = importlib.util.find_spec("onnxruntime")
-    pattern = "libonnxruntime.*dylib" if sys.platform == "darwin" else "libonnxruntime.so*"
-    for folder in (spec and spec.submodule_search_locations) or ():
-        for library in sorted(pathlib.Path(folder, "capi").glob(pattern)):
-            return str(library)
-    return ""
 
 
 # Of the settings that are a dict, what one looks like.

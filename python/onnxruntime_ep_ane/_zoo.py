@@ -101,16 +101,19 @@ def zoo(
         words += [f"--{flag}", str(value)] if value is not None else []
     words += _flags_of(keywords)
     with subprocess.Popen(words, stdout=subprocess.PIPE, env=command_environment(),
-                          stderr=subprocess.DEVNULL if quiet else None) as process:
+                          stderr=subprocess.PIPE if quiet else None) as process:
         try:
-            printed = process.communicate()[0]
+            printed, said = process.communicate()
         except BaseException:  # Ctrl-C
             process.terminate()
             raise
     try:
         document = records_of(printed.decode())
     except json.JSONDecodeError:
-        raise RuntimeError(f"anemone zoo ended with the code {process.returncode}") from None
+        text = (said or b"").decode(errors="replace").strip()
+        raise RuntimeError(
+            f"anemone zoo ended with the code {process.returncode}" + (f": {text}" if text else "")
+        ) from None
     if "error" in document:
         kind = ValueError if process.returncode == _USAGE else RuntimeError
         raise kind(of_python(document["error"]))

@@ -97,6 +97,36 @@ class Diff(CliTest):
         document = self.diff(old, new, code=0)
         self.assertEqual([], document["added"] + document["removed"])
 
+    def test_models_with_nothing_in_common(self):
+        """Nodes of unrelated models are not paired because their ids or automatic names are equal."""
+        weight = helper.make_tensor("w", 1, [8, 8, 3, 3], [0.1] * 576)
+        conv = model([helper.make_node("Conv", ["x", "w"], ["a"], name="Conv_0", pads=[1] * 4),
+                      helper.make_node("Relu", ["a"], ["b"], name="Relu_1"),
+                      helper.make_node("Conv", ["b", "w"], ["y"], name="Conv_2", pads=[1] * 4)],
+                     [tensor("x", SHAPE)], [tensor("y", SHAPE)], [weight])
+        old = self.write(conv, "old.onnx")
+        new = self.write(chain("Sin", "Relu", "Cos", "Neg"), "new.onnx")
+        document = self.diff(old, new, code=3)
+        self.assertFalse(document["related"])
+        self.assertEqual((3, 4), tuple(sum(node["nodes"] for node in document[side]) for side in ("removed", "added")))
+        text = anemone("diff", old, new).stdout
+        self.assertTrue(text.startswith("different: the models have nothing in common (3 nodes and 4)\n"), text)
+        related = self.write(chain("Sin", "Cos", "Neg"), "third.onnx")
+        self.assertTrue(self.diff(new, related, code=3)["related"])
+
+    def test_nodes_are_those_of_the_file(self):
+        """Several nodes may be one entry of a plan; each is counted."""
+        swish = model([helper.make_node("Sigmoid", ["x"], ["s"], name="s"),
+                       helper.make_node("Mul", ["x", "s"], ["m"], name="m"),
+                       helper.make_node("Relu", ["m"], ["y"], name="r")],
+                      [tensor("x", SHAPE)], [tensor("y", SHAPE)])
+        path, relu = self.write(swish, "swish.onnx"), self.write(chain("Relu", names=["r"]), "relu.onnx")
+        counted = anemone("check", path, "--json").stdout
+        self.assertEqual(3, json.loads(counted)["models"][0]["targets"][0]["summary"]["nodes"])
+        document = self.diff(path, relu, code=3)
+        self.assertEqual(2, sum(node["nodes"] for node in document["removed"]))
+        self.assertIn("0 nodes moved, 0 added, 2 removed", anemone("diff", path, relu).stdout)
+
     def test_a_large_model_is_compared_in_time(self):
         old = self.write(chain(*["Relu", "Sigmoid"] * 2000), "old.onnx")
         new = self.write(chain(*["Tanh", "Relu", "Sigmoid"] * 1000), "new.onnx")

@@ -86,6 +86,11 @@ class Doctor(CliTest):
         subprocess.run(["cc", "-shared", "-fPIC", "-o", broken, source], check=True)
         self.ill("plugin", "undefined symbol: missing", "library", "--plugin", broken)
 
+    def test_an_output_is_of_a_self_test(self):
+        done = anemone("doctor", "--output", self.folder / "out.json")
+        self.assertEqual(2, done.returncode)
+        self.assertIn("give --self-test", done.stderr)
+
     def test_a_cache_that_cannot_be_written(self):
         self.cache.write_text("a file, no folder")
         self.ill("cache", f"{self.cache}/anemone.*cannot be created", "XDG_CACHE_HOME")

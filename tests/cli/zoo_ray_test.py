@@ -27,7 +27,7 @@ PACKAGE = ANEMONE.parent / "python"
 
 
 def has_ray(python):
-    return subprocess.run([str(python), "-c", "import ray"], capture_output=True, check=False).returncode == 0
+    return shutil.which(python) is not None and subprocess.run([str(python), "-c", "import ray"], capture_output=True, check=False).returncode == 0
 
 
 def python_with_ray():

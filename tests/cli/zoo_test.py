@@ -80,6 +80,31 @@ class Zoo(CliTest):
         self.assertEqual({"one.onnx", "two.onnx", "free.onnx"}, set(lines))
         self.assertEqual([], lines["free.onnx"]["targets"][0]["summary"]["free_dimensions"])
 
+    def test_a_folder_of_something_else_is_refused(self):
+        path = self.put("net.onnx", relu())
+        package = self.folder / "net.mlpackage"
+        package.mkdir()
+        (package / "Manifest.json").write_text("{}")
+        for folder in (package, self.models):
+            before = sorted(folder.rglob("*"))
+            done = anemone("zoo", path, "-o", folder)
+            self.assertEqual(1, done.returncode, done.stdout)
+            self.assertIn("is not empty, and has no results.jsonl", done.stderr)
+            self.assertEqual(before, sorted(folder.rglob("*")))
+        self.out.mkdir()  # an empty folder serves, and one where a zoo was ended before its first result
+        self.zoo()
+        (self.out / "results.jsonl").write_text("")
+        self.zoo()
+
+    def test_a_manifest_names_no_paths_outside_the_cache(self):
+        for entry in ({"package": "../../etc", "file": "net.onnx"}, {"package": "a/b", "file": "net.onnx"},
+                      {"package": "a", "file": ".."}, {"package": "a", "file": "b/"}, {"package": "..", "file": "c"},
+                      {"package": "/etc", "file": "hosts"}):
+            manifest = self.write(json.dumps({"models": [entry]}).encode(), "manifest.json")
+            done = anemone("zoo", manifest, "-o", self.out)
+            self.assertEqual(1, done.returncode, entry)
+            self.assertIn("want names of a package and of a file in it", done.stderr)
+
     def test_a_bad_model_is_a_result(self):
         self.put("good.onnx", relu())
         self.put("damaged.onnx", relu().SerializeToString()[:40])

@@ -42,6 +42,41 @@ class Diff(unittest.TestCase):
             onnx.save(chain("Relu"), path)
             self.assertEqual(path, ane.diff(path, path).summary.a.path)
 
+    def test_programs(self):
+        text = ("program(1.3)\n{\n    func main<ios18>(tensor<fp16, [1, 4]> x) {\n"
+                "        tensor<fp16, [1, 4]> y = %s(x = x)[name = string(\"y\")];\n    } -> (y);\n}\n")
+        with tempfile.TemporaryDirectory() as folder:
+            paths = [pathlib.Path(folder, f"{op}.mil") for op in ("relu", "tanh")]
+            for path in paths:
+                path.write_text(text % path.stem)
+            diff = ane.diff(*paths)
+            self.assertTrue(diff)
+            self.assertEqual([{"key": "type", "from": "relu", "to": "tanh"}], diff.changed[0].changes)
+            self.assertIn("type: relu -> tanh", str(diff))
+            self.assertFalse(ane.diff(paths[0], paths[0]))
+            for error, arguments, keywords, words in [
+                (ValueError, [paths[0]], {}, "two programs of one kind"),
+                (ValueError, [paths[0], chain("Relu")], {}, "two programs of one kind"),
+                (ValueError, [*paths], {"target": "m1"}, "do not apply to programs"),
+                (ValueError, [paths[0], f"{folder}/none.onnx"], {}, "is not a program"),
+            ]:
+                with self.assertRaisesRegex(error, words):
+                    ane.diff(*arguments, **keywords)
+
+    def test_packages(self):
+        with tempfile.TemporaryDirectory() as folder:
+            packages = []
+            for name, target, made in (("a", "m1", chain("Relu", "Tanh")), ("b", "m1", chain("Relu", "Tanh")),
+                                       ("c", "m4", chain("Relu", "Sigmoid"))):
+                pathlib.Path(folder, name).mkdir()
+                ane.compile(made, f"{folder}/{name}/net.onnx", target)
+                packages += pathlib.Path(folder, name).glob("*.anemone")
+            self.assertEqual(3, len(packages))
+            self.assertFalse(ane.diff(packages[0], packages[1]))
+            diff = ane.diff(packages[0], packages[2])
+            self.assertEqual(("h13", "h16"), (diff.summary.a.target, diff.summary.b.target))
+            self.assertIn({"key": "target", "from": "h13", "to": "h16"}, diff.changed[0].changes)
+
     def test_wrong_arguments(self):
         model = chain("Relu")
         report = ane.check(model, target="m1,m4")

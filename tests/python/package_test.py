@@ -31,6 +31,23 @@ ANEMONE = pathlib.Path(sys.argv.pop(1))
 ROOT = pathlib.Path(sys.argv.pop(1))
 
 
+class Imports(unittest.TestCase):
+    def test_the_command_needs_neither_numpy_nor_the_library(self):
+        done = subprocess.run(
+            [sys.executable, "-c", "import sys, onnxruntime_ep_ane._command\n"
+             "print([name for name in ('numpy', 'onnxruntime_ep_ane._anemone') if name in sys.modules])"],
+            capture_output=True, text=True, timeout=60)
+        self.assertEqual("[]\n", done.stdout, done.stderr)
+
+    def test_every_name_is_there(self):
+        for name in ane.__all__:
+            self.assertIsNotNone(getattr(ane, name))
+        self.assertLessEqual(set(ane.__all__), set(dir(ane)))
+        with self.assertRaisesRegex(AttributeError, "has no attribute 'session'"):
+            ane.session
+        self.assertEqual(set(ane.__all__), set(ane._MODULES))
+
+
 class Plugin(PackageTest):
     def test_names(self):
         self.assertEqual("ANEExecutionProvider", ane.get_ep_name())

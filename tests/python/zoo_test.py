@@ -3,6 +3,7 @@
 import json
 import pathlib
 import unittest
+import unittest.mock
 
 import jsonschema
 import onnxruntime_ep_ane as ane
@@ -65,6 +66,16 @@ class Zoo(PackageTest):
         (out / "results.jsonl").write_text("hello\n")
         with self.assertRaisesRegex(RuntimeError, "line 1 is not valid JSON"):
             ane.zoo(path, out)
+
+
+    def test_what_the_command_says_is_told(self):
+        """Also with `quiet`, if it ends without a document."""
+        path = self.folder / "anemone"
+        path.write_text("#!/bin/sh\necho 'anemone: cannot load libx.so' >&2\nexit 127\n")
+        path.chmod(0o755)
+        with unittest.mock.patch("onnxruntime_ep_ane._zoo.command_path", lambda: str(path)):
+            with self.assertRaisesRegex(RuntimeError, "code 127: anemone: cannot load libx.so"):
+                ane.zoo(self.write(relu(1, 8)), self.folder / "out")
 
 
 if __name__ == "__main__":

@@ -131,14 +131,19 @@ const Command kCommands[] = {
      .arguments = "A [B]",
      .min_arguments = 1,
      .max_arguments = 2,
-     .brief = "Compare the plans of two models, or of one model on two targets.",
+     .brief = "Compare the plans of two models, or of one model on two targets, or two programs.",
      .help =
          "A and B are models, or documents of `check --json` with one model. Prints which nodes "
          "moved between engine and CPU and why, which were added or removed, and what changed "
          "in segments, MACs and estimated time. Nodes of one model are matched by their ids, "
          "those of two models by name and operator, in order. With two targets, A is planned for "
-         "the first and B for the second; B may be left out. The exit code is 0 if the plans are "
-         "equal and 3 if they differ.",
+         "the first and B for the second; B may be left out. A and B may also be two programs of "
+         "one "
+         "kind: MIL texts (*.mil, or a folder with model.mil), netplists (*.plist, or a folder "
+         "with net.plist), Core ML packages, or packages of Anemone. Then it prints which "
+         "operations were added, removed or changed, and which attribute, shape or weights "
+         "changed; weights are compared by a hash of their bytes. The exit code is 0 if the two "
+         "are equal and 3 if they differ.",
      .run = DiffCommand},
     {.name = "zoo",
      .bit = kZoo,

@@ -1,4 +1,6 @@
-// `anemone diff`: compares the plans of two models, or of one model on two targets.
+// `anemone diff`: compares the plans of two models, or of one model on two targets; or two programs
+// in one of the engine's formats.
+#include <algorithm>
 #include <cstdio>
 #include <string>
 #include <utility>
@@ -16,6 +18,7 @@
 #include "engine/formats/parse_json.h"
 #include "engine/target.h"
 #include "partitioner/plan_diff.h"
+#include "provider/programs/program_diff.h"
 #include "provider/settings.h"
 #include "tools/command/commands.h"
 #include "tools/command/progress.h"
@@ -79,6 +82,24 @@ absl::StatusOr<PlanDocument> PlanOf(const std::string& path, const std::string& 
   return PlanAt(model, path, "");
 }
 
+// Settings of planning have no meaning for a program, which is compared as it is.
+absl::Status CheckProgramOptions(const Options& options) {
+  if (options.arguments.size() != 2) return UsageError("want two programs of one kind");
+  for (const std::string& flag : options.given) {
+    if (flag == "json" || flag == "quiet" || flag == "verbose") continue;
+    return UsageError(absl::StrCat("--", flag, ": does not apply to a ",
+                                   ProgramKindText(*KindOfProgram(options.arguments.front()))));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<ProgramDiff> ProgramDiffOf(const Options& options) {
+  ANEMONE_RETURN_IF_ERROR(CheckProgramOptions(options));
+  Progress progress(options.quiet);
+  progress.Step(absl::StrCat("comparing ", options.arguments.front()));
+  return DiffPrograms(options.arguments.front(), options.arguments.back());
+}
+
 absl::StatusOr<PlanDiff> DiffOf(const Options& options) {
   std::vector<std::string> targets(2);
   if (options.given.count("target") > 0) {
@@ -103,18 +124,30 @@ absl::StatusOr<PlanDiff> DiffOf(const Options& options) {
   return DiffPlans(a, b);
 }
 
+// Prints a comparison of either kind, and returns the exit code.
+int Print(const Options& options, const Json& json, const std::string& text) {
+  if (options.json) {
+    PrintJson(json);
+  } else {
+    std::fputs((options.quiet ? text.substr(0, text.find('\n') + 1) : text).c_str(), stdout);
+  }
+  return json["equal"].get<bool>() ? kExitDone : kExitThreshold;
+}
+
 }  // namespace
 
 int DiffCommand(const Options& options) {
+  const std::vector<std::string>& paths = options.arguments;
+  if (std::any_of(paths.begin(), paths.end(),
+                  [](const std::string& path) { return KindOfProgram(path).has_value(); })) {
+    const absl::StatusOr<ProgramDiff> diff = ProgramDiffOf(options);
+    if (!diff.ok()) return Fail(diff.status());
+    return Print(options, ProgramDiffJson(*diff),
+                 ProgramDiffText(*diff, TerminalWidth(), options.verbose));
+  }
   const absl::StatusOr<PlanDiff> diff = DiffOf(options);
   if (!diff.ok()) return Fail(diff.status());
-  if (options.json) {
-    PrintJson(DiffJson(*diff));
-  } else {
-    const std::string text = DiffText(*diff, TerminalWidth(), options.verbose);
-    std::fputs((options.quiet ? text.substr(0, text.find('\n') + 1) : text).c_str(), stdout);
-  }
-  return diff->equal ? kExitDone : kExitThreshold;
+  return Print(options, DiffJson(*diff), DiffText(*diff, TerminalWidth(), options.verbose));
 }
 
 }  // namespace anemone

@@ -268,6 +268,10 @@ Json ToJson(const std::vector<Finding>& findings, bool well) {
 
 int DoctorCommand(const Options& options) {
   if (!options.self_test.empty()) return SelfTest(options);
+  if (options.given.count("output") > 0) {
+    return FailUsage(
+        "--output: there are no results without a self-test; give --self-test FILE.json");
+  }
   const auto plugin = FindPlugin(options.plugin);
   const std::string problem =
       plugin.ok() ? LoadingProblemInChild(*plugin) : std::string(plugin.status().message());

@@ -45,15 +45,27 @@ absl::StatusOr<Json> ParseLine(absl::string_view text) {
   return line;
 }
 
+// A folder without results must be empty: it may be a package, or hold what its owner needs.
+absl::Status CheckIsOurs(const std::filesystem::path& folder) {
+  std::error_code error;
+  if (std::filesystem::is_empty(folder, error) || error) return absl::OkStatus();
+  return absl::AlreadyExistsError(
+      absl::StrCat("folder '", folder.string(),
+                   "': is not empty, and has no results.jsonl of an earlier zoo; choose another"));
+}
+
 }  // namespace
 
 absl::StatusOr<Results> Results::Open(const std::string& path) {
   Results results;
   results.path_ = path;
   std::error_code error;
-  if (!std::filesystem::exists(path, error) || std::filesystem::file_size(path, error) == 0) {
+  if (!std::filesystem::exists(path, error)) {
+    ANEMONE_RETURN_IF_ERROR(CheckIsOurs(std::filesystem::path(path).parent_path()));
+    ANEMONE_RETURN_IF_ERROR(results.Finish());  // the folder is a zoo's from now on
     return results;
   }
+  if (std::filesystem::file_size(path, error) == 0) return results;
   ANEMONE_ASSIGN_OR_RETURN(const auto file, MappedFile::Open(path));
   absl::string_view text = file->text();
   const bool is_complete = text.back() == '\n';

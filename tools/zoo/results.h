@@ -14,8 +14,9 @@ namespace anemone {
 
 class Results {
  public:
-  // Reads `path`, if it exists, and removes an incomplete last line. kInvalidArgument: a line is
-  // not one of `anemone zoo`.
+  // Reads `path` and removes an incomplete last line, or creates it in an empty folder.
+  // kInvalidArgument: a line is not one of `anemone zoo`. kAlreadyExists: there is no such file,
+  // but the folder has others.
   static absl::StatusOr<Results> Open(const std::string& path);
 
   // The line of this model, or null.

@@ -14,6 +14,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/string_view.h"
 #include "base/status_macros.h"
+#include "engine/cost.h"
 #include "engine/formats/json_keys.h"
 #include "partitioner/plan_text.h"
 #include "provider/new_file.h"
@@ -56,7 +57,6 @@ const Json& OfTarget(const Json& target) {
   return AtOrNull(target, kKey);
 }
 std::string Whole(double count) { return absl::StrFormat("%.0f", count); }
-std::string Milliseconds(double us) { return absl::StrFormat("%.2f ms", us / 1000); }
 
 constexpr char kShare[] = "engine_macs_share", kCpuNodes[] = "cpu_nodes",
                kSegments[] = "engine_segments", kEstimate[] = "estimate_us",
@@ -66,9 +66,9 @@ constexpr Column kColumns[] = {
      [](double share) { return BarAndText(share, PercentText(share)); }},
     {"CPU nodes", "nodes that stay on the CPU", false, OfPlan<kCpuNodes>, Whole},
     {"segments", "parts that run on the engine", true, OfPlan<kSegments>, Whole},
-    {"estimate", "the estimated time on the chip", true, OfTarget<kEstimate>, Milliseconds},
+    {"estimate", "the estimated time on the chip", true, OfTarget<kEstimate>, TimeText},
     {"compile", "the time to compile the engine segments on the machine of the zoo", true,
-     OfTarget<kCompile>, [](double ms) { return Milliseconds(ms * 1000); }},
+     OfTarget<kCompile>, [](double ms) { return TimeText(ms * 1000); }},
     {"cosine", "the worst output against ONNX Runtime", true, OfTarget<kCosine>,
      [](double cosine) { return absl::StrFormat("%.6f", cosine); }}};
 

@@ -47,6 +47,14 @@ absl::Status AddFolder(const std::string& folder, std::vector<ZooModel>& models)
   return absl::NotFoundError(absl::StrCat(folder, ": there is no .onnx file in it"));
 }
 
+std::string FileNameOf(const std::string& path) { return fs::path(path).filename().string(); }
+
+// Whether the text is a name of a file or folder, and not a path that leads elsewhere.
+bool IsPlainName(const std::string& name) {
+  return !name.empty() && name != "." && name != ".." &&
+         name.find_first_of("/\\") == std::string::npos && name.find('\0') == std::string::npos;
+}
+
 // Where models/manifest.py puts a model of a package.
 std::string CachedPath(const std::string& package, const std::string& file) {
   const auto variable = [](const char* name) {
@@ -60,7 +68,7 @@ std::string CachedPath(const std::string& package, const std::string& file) {
         absl::StrCat(cache.empty() ? absl::StrCat(variable("HOME"), "/.cache") : cache, "/anemone");
   }
   return absl::StrCat(base, "/models/", absl::StrReplaceAll(package, {{"==", "-"}}), "/",
-                      fs::path(file).filename().string());
+                      FileNameOf(file));
 }
 
 // "1x3x224x224" or "scalar".
@@ -97,6 +105,11 @@ absl::Status AddManifest(const std::string& path, std::vector<ZooModel>& models)
     if (own.empty() && (package.empty() || file_name.empty())) {
       return absl::InvalidArgumentError(
           absl::StrCat(path, ": a model has no \"path\", and no \"package\" with \"file\""));
+    }
+    if (own.empty() && !(IsPlainName(package) && IsPlainName(FileNameOf(file_name)))) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(path, ": want names of a package and of a file in it, not \"", package,
+                       "\" and \"", file_name, "\""));
     }
     ZooModel model = ModelAt(own.empty() ? CachedPath(package, file_name)
                                          : (fs::path(path).parent_path() / own).string());

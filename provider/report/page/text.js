@@ -67,12 +67,13 @@ function percent(share) {
   return Math.min(99.9, Math.max(0.1, 100 * share)).toFixed(1).replace(/\.0$/, "") + "\u00a0%";
 }
 
+// As TimeText() of engine/cost.h.
 function timeText(us) {
   if (us === null || us === undefined) return "?";
   if (us < 0.05) return "<\u00a00.1\u00a0\u00b5s";
-  if (us < 99.95) return us.toFixed(us < 9.95 ? 1 : 0) + "\u00a0\u00b5s";
-  const ms = us / 1000;
-  return ms.toFixed(ms < 9.995 ? 2 : ms < 99.95 ? 1 : 0) + "\u00a0ms";
+  const value = us < 999.5 ? us : us / 1000;
+  const number = value < 999.5 ? Number(value.toPrecision(3)) : value.toFixed(0);
+  return number + "\u00a0" + (us < 999.5 ? "\u00b5s" : "ms");
 }
 
 // The words of interface.md for how far a fact can be trusted, as the command says them.
