@@ -63,6 +63,8 @@ struct BucketUse {
   std::string refusal;  // why no bucket was used: the node and the reason; "" if one was
 };
 
+struct LoadedModel;  // provider/loaded_model.h
+
 class Session {
  public:
   // Errors: kNotFound (no file, no such target, no ONNX Runtime for a CPU segment),
@@ -125,9 +127,8 @@ class Session {
   LoadTimes times() const;       // with several sizes: of all programs made so far
 
  private:
-  struct State;
-  explicit Session(std::unique_ptr<State> state);
-  std::unique_ptr<State> state_;
+  explicit Session(std::shared_ptr<const LoadedModel> model);
+  std::shared_ptr<const LoadedModel> model_;
 };
 
 }  // namespace anemone
