@@ -17,9 +17,10 @@ void Count(double element, NotFinite& found) {
   if (std::isinf(element)) ++found.infinities;
 }
 
-NotFinite CountNotFinite(const Value& value) {
-  NotFinite found{value.name};
-  const Tensor& tensor = *value.constant;
+}  // namespace
+
+NotFinite CountNotFinite(std::string name, const Tensor& tensor) {
+  NotFinite found{std::move(name)};
   if (const Compressed* stored = tensor.compressed()) {
     for (float scale : stored->scales()) Count(scale, found);
     for (float entry : stored->values()) Count(entry, found);
@@ -30,8 +31,6 @@ NotFinite CountNotFinite(const Value& value) {
   return found;
 }
 
-}  // namespace
-
 std::vector<NotFinite> FindNotFinite(const Graph& graph) {
   absl::flat_hash_set<ValueId> of_products;
   for (const Node& node : graph.nodes) {
@@ -41,7 +40,7 @@ std::vector<NotFinite> FindNotFinite(const Graph& graph) {
   std::vector<NotFinite> found;
   for (size_t i = 0; i < graph.values.size(); ++i) {
     if (!graph.values[i].constant.has_value()) continue;
-    NotFinite counted = CountNotFinite(graph.values[i]);
+    NotFinite counted = CountNotFinite(graph.values[i].name, *graph.values[i].constant);
     const bool is_wrong = counted.nans > 0 ||
                           (counted.infinities > 0 && of_products.contains(static_cast<ValueId>(i)));
     if (is_wrong) found.push_back(std::move(counted));

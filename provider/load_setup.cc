@@ -29,7 +29,20 @@ absl::StatusOr<LoadSetup> MakeLoadSetup(const Settings& settings, Bucketing::Imp
   setup.watch = std::make_shared<RangeWatch>(
       [warnings = setup.warnings](RangeWarning warning) { warnings->Add(std::move(warning)); });
   setup.notes = std::make_shared<DeviceNotes>();
-  setup.cache = SessionCache::Open(settings, path, std::move(bytes));
+  ANEMONE_ASSIGN_OR_RETURN(Adapters adapters, Adapters::Read(settings.adapters));
+  const auto modules = adapters.modules();
+  setup.adapters = std::make_shared<const Adapters>(std::move(adapters));
+  if (modules == nullptr) {
+    setup.cache = SessionCache::Open(settings, path, std::move(bytes));
+    return setup;
+  }
+  // The model that runs has more inputs than the file's, which the cache's key does not know.
+  setup.is_of_file = false;
+  setup.import = [import = std::move(setup.import), modules](const ImportOptions& options) {
+    ImportOptions with = options;
+    with.adapters = modules;
+    return import(with);
+  };
   return setup;
 }
 

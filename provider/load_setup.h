@@ -12,6 +12,7 @@
 #include "anemone/settings.h"
 #include "engine/device.h"
 #include "partitioner/plan.h"
+#include "provider/adapters/adapters.h"
 #include "provider/buckets/bucketing.h"
 #include "provider/cpu_parts.h"
 #include "provider/devices.h"
@@ -22,11 +23,18 @@
 
 namespace anemone {
 
+struct LoadedModel;
+
 struct LoadSetup {
   Settings settings;
   ModelFile file;
+  bool is_of_file = true;  // ONNX Runtime may read the file itself: it has the weights to run with
   Bucketing::Import import;
   std::shared_ptr<const SessionCache> cache;  // null: there is none
+  std::shared_ptr<const Adapters> adapters;   // their modules are in `import`
+  // Of new weights: the model that runs. The new one must have the same plan, and takes over its
+  // programs if the device can reload them. Null: there is none.
+  std::shared_ptr<const LoadedModel> before;
   PlanOptions planning;
   SoftwareOptions software;
   std::shared_ptr<MemoryBudget> memory;

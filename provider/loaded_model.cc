@@ -9,6 +9,8 @@
 #include "partitioner/plan_text.h"
 #include "provider/ports.h"
 #include "provider/weight_check.h"
+#include "provider/weights/same_plan.h"
+#include "provider/weights/weight_places.h"
 
 namespace anemone {
 namespace {
@@ -96,7 +98,7 @@ absl::Status LoadedModel::TakeResources(const LoadSetup& setup, const MemoryNeed
 absl::StatusOr<std::vector<CpuPart>> LoadedModel::CpuParts(const LoadSetup& setup,
                                                            const Graph* as_read) {
   const Graph& graph = planned.model.graph;
-  if (runtime != nullptr && summary.engine_segments == 0) {
+  if (runtime != nullptr && summary.engine_segments == 0 && setup.is_of_file) {
     whole = WholeOnCpu(graph, planned.plan);
     std::vector<CpuModel> models(1);
     models[0].is_file = true;
@@ -107,17 +109,37 @@ absl::StatusOr<std::vector<CpuPart>> LoadedModel::CpuParts(const LoadSetup& setu
   return MakeCpuParts(runtime, graph, planned.plan, as_read);
 }
 
+// The program of `before`, which a reload will change; or a new one, if that is not possible.
+absl::StatusOr<std::shared_ptr<const Program>> LoadedModel::TakeOver(const LoadedModel& before,
+                                                                     int segment,
+                                                                     const Network& network) {
+  const std::shared_ptr<const Program> program = before.scheduler.Get()->program(segment);
+  auto reload = before.device->PrepareReload(*program, network);
+  if (reload.ok()) {
+    reloads.push_back(*std::move(reload));
+    return program;
+  }
+  if (!absl::IsUnimplemented(reload.status())) return reload.status();
+  return device->Compile(network, *planned.plan.target, planned.plan.route);
+}
+
 absl::Status LoadedModel::Compile(const LoadSetup& setup, std::vector<CpuPart> cpu_parts) {
   ANEMONE_ASSIGN_OR_RETURN(
       device, MakeDevice(setup.settings, *planned.plan.target, setup.software,
                          [notes = notes](const std::string& note) { notes->Add(note); }));
+  Scheduler::MakeProgram make;
+  if (setup.before != nullptr && setup.before->device != nullptr && device->reloads()) {
+    make = [&](int segment, const Network& network) {
+      return TakeOver(*setup.before, segment, network);
+    };
+  }
   absl::Status compiled;
   arena->execute([&] {
     auto made =
         Scheduler::Make(planned.model.graph, whole ? *whole : planned.plan, *device, runtime,
-                        setup.settings.heed_limits, watch.get(), std::move(cpu_parts));
+                        setup.settings.heed_limits, watch.get(), std::move(cpu_parts), make);
     compiled = made.status();
-    if (made.ok()) scheduler = *std::move(made);
+    if (made.ok()) scheduler.Set(*std::move(made));
   });
   return compiled;
 }
@@ -134,6 +156,7 @@ absl::StatusOr<std::unique_ptr<LoadedModel>> LoadedModel::Make(const LoadSetup& 
   made->load_times.plan = watch.Lap();
   made->summary = SummaryOf(planned.plan);
   made->line = anemone::PlanLine(planned.model, planned.plan);
+  if (setup.before != nullptr) ANEMONE_RETURN_IF_ERROR(CheckSamePlan(*setup.before, *made));
   MemoryNeed need;
   if (setup.memory->is_limited()) {
     need = NeedOf(planned.model.graph, planned.plan, setup.software, setup.settings.heed_limits);
@@ -149,7 +172,11 @@ absl::StatusOr<std::unique_ptr<LoadedModel>> LoadedModel::Make(const LoadSetup& 
     setup.cache->Store(importing, planned.model.graph, made->whole ? *made->whole : planned.plan,
                        models, {.line = made->line, .summary = made->summary, .need = need});
   }
-  if (!setup.settings.hazards) made->DropWeights();
+  if (!setup.settings.hazards) {
+    made->places =
+        std::make_shared<const WeightPlaces>(*imported.as_read, planned.model, planned.plan);
+    made->DropWeights();
+  }
   made->load_times.compile = watch.Lap();
   made->SetPorts(planned.model.graph);
   return made;
@@ -184,7 +211,7 @@ absl::StatusOr<std::unique_ptr<LoadedModel>> LoadedModel::OnCpu(const LoadSetup&
   const Settings& settings = setup.settings;
   const bool is_plain = settings.dims.empty() && settings.shapes.empty() && !settings.hazards &&
                         !setup.memory->is_limited();
-  if (!setup.planning.policy.cpu_only || !is_plain) return nullptr;
+  if (!setup.planning.policy.cpu_only || !is_plain || !setup.is_of_file) return nullptr;
   Stopwatch watch;
   const auto opened = setup.runtime->Get();
   if (!opened.ok()) return nullptr;

@@ -29,10 +29,30 @@
 
 namespace anemone {
 
+class WeightPlaces;  // provider/weights/weight_places.h
+
 // A model and its plan.
 struct Planned {
   Model model;
   Plan plan;
+};
+
+// The scheduler of a model. New weights put another in its place while runs go on; a run keeps the
+// one it began with.
+class SchedulerSlot {
+ public:
+  std::shared_ptr<Scheduler> Get() const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return scheduler_;
+  }
+  void Set(std::shared_ptr<Scheduler> scheduler) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    scheduler_.swap(scheduler);  // the old one is freed after the lock
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::shared_ptr<Scheduler> scheduler_;
 };
 
 struct LoadedModel {
@@ -46,7 +66,10 @@ struct LoadedModel {
   std::shared_ptr<DeviceNotes> notes;
   std::unique_ptr<Device> device;
   std::shared_ptr<const OrtRuntime> runtime;
-  std::unique_ptr<Scheduler> scheduler;
+  mutable SchedulerSlot scheduler;
+  // Of new weights: to be applied before the first run, while LoadSetup::before does not run.
+  std::vector<std::unique_ptr<Reload>> reloads;
+  std::shared_ptr<const WeightPlaces> places;  // null: not known, as in a plan from the cache
   std::shared_ptr<tbb::task_arena> arena;
   std::vector<PortInfo> inputs, outputs;
   LoadTimes load_times;
@@ -100,6 +123,8 @@ struct LoadedModel {
   absl::Status TakeResources(const LoadSetup& setup, const MemoryNeed& need);
   absl::StatusOr<std::vector<CpuPart>> CpuParts(const LoadSetup& setup, const Graph* as_read);
   absl::Status Compile(const LoadSetup& setup, std::vector<CpuPart> cpu_parts);
+  absl::StatusOr<std::shared_ptr<const Program>> TakeOver(const LoadedModel& before, int segment,
+                                                          const Network& network);
   void SetPorts(const Graph& graph);
   void DropWeights();
 

@@ -17,7 +17,8 @@ absl::StatusOr<NamedValues> LoadedModel::Run(const NamedValues& given, Trace* tr
   ANEMONE_ASSIGN_OR_RETURN(const std::vector<OnnxValue> values,
                            InputsInOrder(planned.model.graph, inputs, given));
   absl::StatusOr<std::vector<OnnxValue>> results;
-  arena->execute([&] { results = scheduler->Run(values, trace, hazards); });
+  const std::shared_ptr<Scheduler> current = scheduler.Get();
+  arena->execute([&] { results = current->Run(values, trace, hazards); });
   ANEMONE_RETURN_IF_ERROR(results.status());
   NamedValues named;
   for (size_t i = 0; i < outputs.size(); ++i) named[outputs[i].name] = std::move((*results)[i]);

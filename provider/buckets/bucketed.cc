@@ -160,6 +160,33 @@ absl::StatusOr<NamedValues> Bucketed::Crop(const Job& job, NamedValues outputs) 
   return outputs;
 }
 
+absl::Status Bucketed::MakeThoseOf(
+    Bucketed& other,
+    const std::function<absl::Status(const LoadedModel& theirs, const LoadedModel& ours)>& check) {
+  struct Wanted {
+    Program program;
+    bool exact;
+  };
+  std::vector<Wanted> wanted;  // of those of exact sizes, the last used is the last
+  std::shared_ptr<const LoadedModel> last;
+  {
+    const std::lock_guard<std::mutex> lock(other.mutex_);
+    for (const auto& [sizes, program] : other.programs_)
+      wanted.push_back({{sizes, program}, false});
+    for (auto it = other.exact_programs_.rbegin(); it != other.exact_programs_.rend(); ++it) {
+      wanted.push_back({*it, true});
+    }
+    last = other.last_;
+  }
+  for (const auto& [program, exact] : wanted) {
+    ANEMONE_ASSIGN_OR_RETURN(auto made, ProgramOf(program.first, exact));
+    ANEMONE_RETURN_IF_ERROR(check(*program.second, *made));
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (program.second == last) last_ = std::move(made);
+  }
+  return absl::OkStatus();
+}
+
 std::shared_ptr<const LoadedModel> Bucketed::last() {
   const std::lock_guard<std::mutex> lock(mutex_);
   return last_;

@@ -62,6 +62,12 @@ class Bucketed {
   absl::StatusOr<Job> Prepare(const NamedValues& inputs);
   static absl::StatusOr<NamedValues> Crop(const Job& job, NamedValues outputs);
 
+  // Compiles the programs that `other` has, as far as `check` accepts each. Errors: that of the
+  // first that fails, or of `check`.
+  absl::Status MakeThoseOf(
+      Bucketed& other,
+      const std::function<absl::Status(const LoadedModel& theirs, const LoadedModel& ours)>& check);
+
   bool has_buckets() const { return buckets_.has_buckets(); }
   const Model& free() const { return buckets_.free(); }
   const Target& target() const { return *options_.planning.target; }
