@@ -63,6 +63,33 @@ struct Request {
   absl::Span<const int64_t> input_bytes = {}, output_bytes = {};
 };
 
+// New values for constants of a program's network, of the types and dims that they had.
+struct NewConstants {
+  struct OfUnit {
+    int unit;
+    std::vector<Tensor> weights;  // all weights of the unit
+  };
+  struct Operand {
+    int constant;  // an index of Network::constants
+    Tensor tensor;
+  };
+  std::vector<OfUnit> units;
+  // A unit that reads one has no weights and no other constant operand.
+  std::vector<Operand> operands;
+};
+
+// A change of a program's constants in place, of a device that keeps programs outside of the
+// process. While one of the functions runs, the program must not. The program outlives it.
+class Reload {
+ public:
+  virtual ~Reload() = default;
+  // On an error the program has its old constants, or it is lost: the message says so, and all its
+  // runs fail.
+  virtual absl::Status Apply() = 0;
+  // Back to the old constants, after Apply(). Errors: the program is lost.
+  virtual absl::Status Undo() = 0;
+};
+
 class Device {
  public:
   virtual ~Device() = default;
@@ -72,6 +99,20 @@ class Device {
   virtual absl::StatusOr<std::unique_ptr<Program>> Compile(const Network& network,
                                                            const Target& target, Route route) = 0;
   virtual absl::Status Run(const Program& program, const Request& request) = 0;
+  // The program with these constants; only they are prepared again. `program` stays as it is.
+  // kUnimplemented: the device can only compile.
+  virtual absl::StatusOr<std::unique_ptr<Program>> WithConstants(const Program& /*program*/,
+                                                                 const NewConstants& /*changed*/) {
+    return absl::UnimplementedError(name() + ": cannot change the constants of a program");
+  }
+  // Whether PrepareReload() may succeed: the device changes programs in place, without compiling.
+  virtual bool reloads() const { return false; }
+  // `network` is that of the program except for the elements of constants. Changes nothing yet.
+  // kUnimplemented: compile the network instead.
+  virtual absl::StatusOr<std::unique_ptr<Reload>> PrepareReload(const Program& /*program*/,
+                                                                const Network& /*network*/) {
+    return absl::UnimplementedError(name() + ": cannot reload a program");
+  }
 };
 
 // Options of the software engine.

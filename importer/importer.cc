@@ -10,6 +10,7 @@
 #include "base/mapped_file.h"
 #include "base/status_macros.h"
 #include "base/usage_error.h"
+#include "importer/new_weights.h"
 #include "importer/opset/opset.h"
 #include "importer/read/bindings.h"
 #include "importer/read/external_data.h"
@@ -24,6 +25,12 @@ namespace {
 // The import steps after ReadModel().
 absl::StatusOr<Model> Finish(absl::StatusOr<Model> model, const ImportOptions& options) {
   ANEMONE_RETURN_IF_ERROR(model.status());
+  if (options.weights != nullptr) {
+    ANEMONE_RETURN_IF_ERROR(ReplaceInitializers(*options.weights, *model));
+  }
+  if (options.adapters != nullptr) {
+    ANEMONE_RETURN_IF_ERROR(AddAdapterInputs(*options.adapters, *model));
+  }
   ANEMONE_RETURN_IF_ERROR(BindDimensions(*model, options));
   if (options.as_read != nullptr) *options.as_read = std::make_shared<const Graph>(model->graph);
   ANEMONE_RETURN_IF_ERROR(BringToWorkingOpset(*model));

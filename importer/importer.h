@@ -20,6 +20,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "importer/adapters.h"
 #include "importer/graph.h"
 
 namespace anemone {
@@ -44,6 +45,10 @@ struct ImportOptions {
   std::map<std::string, std::vector<int64_t>> shapes;  // input -> whole shape
   Evaluator evaluate;    // folds constants; if empty, only shape arithmetic is folded
   bool simplify = true;  // run the passes; false keeps the nodes of the working opset
+  // If not null: values for initializers in place of the file's (importer/new_weights.h).
+  std::shared_ptr<const std::map<std::string, Tensor>> weights;
+  // If not null: modules that adapters change, which get inputs for them (importer/adapters.h).
+  std::shared_ptr<const AdapterModules> adapters;
   // If not null: set to the graph before any rewrite, with functions inlined and dimensions bound.
   // A value of Model::graph that has the name of one of its values has the same elements.
   std::shared_ptr<const Graph>* as_read = nullptr;

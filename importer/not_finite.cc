@@ -1,6 +1,9 @@
 #include "importer/not_finite.h"
 
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
 #include <utility>
 
 #include "absl/container/flat_hash_set.h"
@@ -17,9 +20,25 @@ void Count(double element, NotFinite& found) {
   if (std::isinf(element)) ++found.infinities;
 }
 
-NotFinite CountNotFinite(const Value& value) {
-  NotFinite found{value.name};
-  const Tensor& tensor = *value.constant;
+// Whether no element of a float32 tensor has an exponent of all ones: NaN or an infinity.
+bool AllFiniteFloats(const Tensor& tensor) {
+  constexpr uint32_t kExponent = 0x7f800000;
+  const absl::Span<const std::byte> bytes = tensor.bytes();
+  bool found = false;
+  for (size_t at = 0; at < bytes.size(); at += sizeof(uint32_t)) {
+    uint32_t bits;
+    std::memcpy(&bits, bytes.data() + at, sizeof(bits));
+    found |= (bits & kExponent) == kExponent;
+  }
+  return !found;
+}
+
+}  // namespace
+
+NotFinite CountNotFinite(std::string name, const Tensor& tensor) {
+  NotFinite found{std::move(name)};
+  const bool is_plain = tensor.compressed() == nullptr && tensor.type() == DataType::kFloat;
+  if (is_plain && AllFiniteFloats(tensor)) return found;
   if (const Compressed* stored = tensor.compressed()) {
     for (float scale : stored->scales()) Count(scale, found);
     for (float entry : stored->values()) Count(entry, found);
@@ -30,8 +49,6 @@ NotFinite CountNotFinite(const Value& value) {
   return found;
 }
 
-}  // namespace
-
 std::vector<NotFinite> FindNotFinite(const Graph& graph) {
   absl::flat_hash_set<ValueId> of_products;
   for (const Node& node : graph.nodes) {
@@ -41,7 +58,7 @@ std::vector<NotFinite> FindNotFinite(const Graph& graph) {
   std::vector<NotFinite> found;
   for (size_t i = 0; i < graph.values.size(); ++i) {
     if (!graph.values[i].constant.has_value()) continue;
-    NotFinite counted = CountNotFinite(graph.values[i]);
+    NotFinite counted = CountNotFinite(graph.values[i].name, *graph.values[i].constant);
     const bool is_wrong = counted.nans > 0 ||
                           (counted.infinities > 0 && of_products.contains(static_cast<ValueId>(i)));
     if (is_wrong) found.push_back(std::move(counted));

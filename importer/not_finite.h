@@ -17,6 +17,9 @@ struct NotFinite {
   int64_t nans = 0, infinities = 0;
 };
 
+// `name` names the tensor. Of a compressed tensor, counts its scales and entries.
+NotFinite CountNotFinite(std::string name, const Tensor& tensor);
+
 // The constants of the main graph with NaN, and the weights and biases with infinities. (A mask of
 // an attention may be infinite.)
 std::vector<NotFinite> FindNotFinite(const Graph& graph);

@@ -188,7 +188,7 @@ class Scheduler::Runner {
     }
     std::vector<CpuOutput> places(segment.outputs.size());
     ANEMONE_ASSIGN_OR_RETURN(std::vector<CpuValue> results,
-                             s_.cpu_parts_[index].segment->Run(inputs, places));
+                             (*s_.cpu_parts_)[index].segment->Run(inputs, places));
     for (size_t i = 0; i < results.size(); ++i) {
       ANEMONE_RETURN_IF_ERROR(Publish(segment.outputs[i], {Tensor(), std::move(results[i])}));
     }
@@ -260,10 +260,10 @@ void Scheduler::BindPorts(const Segment& segment) {
 
 absl::StatusOr<std::unique_ptr<Scheduler>> Scheduler::Make(
     const Graph& graph, const Plan& plan, Device& device, std::shared_ptr<const OrtRuntime> runtime,
-    bool heeds_limits, RangeWatch* watch, std::vector<CpuPart> cpu_parts) {
+    bool heeds_limits, RangeWatch* watch, std::vector<CpuPart> cpu_parts, const MakeProgram& make) {
   std::unique_ptr<Scheduler> s(
       new Scheduler(graph, plan, device, std::move(runtime), heeds_limits, watch));
-  s->cpu_parts_ = std::move(cpu_parts);
+  s->cpu_parts_ = std::make_shared<const std::vector<CpuPart>>(std::move(cpu_parts));
   s->dependencies_ = DependenciesOf(plan, graph);
   s->dependents_.resize(plan.segments.size());
   s->surfaces_ = PlanSurfaces(plan, graph, s->dependencies_);
@@ -279,8 +279,12 @@ absl::StatusOr<std::unique_ptr<Scheduler>> Scheduler::Make(
     s->programs_.emplace_back();
     s->control_flow_.emplace_back();
     if (segment.placement == Placement::kEngine) {
-      ANEMONE_ASSIGN_OR_RETURN(s->programs_.back(),
-                               device.Compile(segment.network, *plan.target, plan.route));
+      if (make) {
+        ANEMONE_ASSIGN_OR_RETURN(s->programs_.back(), make(static_cast<int>(i), segment.network));
+      } else {
+        ANEMONE_ASSIGN_OR_RETURN(s->programs_.back(),
+                                 device.Compile(segment.network, *plan.target, plan.route));
+      }
       s->BindPorts(segment);
       continue;
     }
@@ -291,6 +295,23 @@ absl::StatusOr<std::unique_ptr<Scheduler>> Scheduler::Make(
         s->control_flow_.back(),
         ControlFlow::Make(graph, segment, device, s->runtime_, heeds_limits, watch));
   }
+  return s;
+}
+
+std::unique_ptr<Scheduler> Scheduler::WithPrograms(
+    const std::map<int, std::shared_ptr<const Program>>& programs) const {
+  std::unique_ptr<Scheduler> s(
+      new Scheduler(graph_, plan_, device_, runtime_, heeds_limits_, watch_));
+  s->programs_ = programs_;
+  for (const auto& [segment, program] : programs) s->programs_[segment] = program;
+  s->bound_inputs_ = bound_inputs_;
+  s->bound_outputs_ = bound_outputs_;
+  s->cpu_parts_ = cpu_parts_;
+  s->control_flow_ = control_flow_;
+  s->dependencies_ = dependencies_;
+  s->dependents_ = dependents_;
+  s->surfaces_ = surfaces_;
+  s->read_as_tensor_ = read_as_tensor_;
   return s;
 }
 

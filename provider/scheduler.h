@@ -4,6 +4,8 @@
 #ifndef ANEMONE_PROVIDER_SCHEDULER_H_
 #define ANEMONE_PROVIDER_SCHEDULER_H_
 
+#include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -31,14 +33,24 @@ class Scheduler {
   // null if there is no CPU segment. The plan and graph are borrowed for the scheduler's life.
   // `heeds_limits`: ports are bound by name and all surfaces have the same size, as the silicon
   // requires. Otherwise surfaces have the sizes of the ports, in the network's order. `watch` is
-  // told of the values that enter and leave the engine; it is borrowed and may be null.
+  // told of the values that enter and leave the engine; it is borrowed and may be null. `make`
+  // makes the program of a segment instead of the device, except in bodies; it may be null.
+  using MakeProgram = std::function<absl::StatusOr<std::shared_ptr<const Program>>(
+      int segment, const Network& network)>;
   static absl::StatusOr<std::unique_ptr<Scheduler>> Make(const Graph& graph, const Plan& plan,
                                                          Device& device,
                                                          std::shared_ptr<const OrtRuntime> runtime,
                                                          bool heeds_limits, RangeWatch* watch,
-                                                         std::vector<CpuPart> cpu_parts);
+                                                         std::vector<CpuPart> cpu_parts,
+                                                         const MakeProgram& make = nullptr);
 
   ~Scheduler();
+
+  // The same with other programs for some segments. It shares all else with this scheduler, but no
+  // memory of runs.
+  std::unique_ptr<Scheduler> WithPrograms(
+      const std::map<int, std::shared_ptr<const Program>>& programs) const;
+  const std::shared_ptr<const Program>& program(int segment) const { return programs_[segment]; }
 
   // `inputs` are in the graph's order and checked by the caller; the results are in the order of
   // the graph's outputs. Runs in the caller's oneTBB arena. Thread-safe. `trace` and `hazards` may
@@ -67,11 +79,11 @@ class Scheduler {
   std::shared_ptr<const OrtRuntime> runtime_;
   const bool heeds_limits_;
   RangeWatch* const watch_;
-  std::vector<std::unique_ptr<Program>> programs_;  // by segment; null on the CPU
-  std::vector<std::vector<ValueId>> bound_inputs_;  // by segment, in its program's order
+  std::vector<std::shared_ptr<const Program>> programs_;  // by segment; null on the CPU
+  std::vector<std::vector<ValueId>> bound_inputs_;        // by segment, in its program's order
   std::vector<std::vector<ValueId>> bound_outputs_;
-  std::vector<CpuPart> cpu_parts_;                          // by segment
-  std::vector<std::unique_ptr<ControlFlow>> control_flow_;  // by segment; null if it has no bodies
+  std::shared_ptr<const std::vector<CpuPart>> cpu_parts_;   // by segment
+  std::vector<std::shared_ptr<ControlFlow>> control_flow_;  // by segment; null if it has no bodies
   std::vector<std::vector<int>> dependencies_;              // by segment
   std::vector<std::vector<int>> dependents_;
   SurfacePlan surfaces_;

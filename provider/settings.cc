@@ -152,6 +152,17 @@ absl::Status StoreBucket(Settings& settings, const std::string& value) {
   return absl::OkStatus();
 }
 
+// "NAME=FILE", or a file alone: the adapter of runs that name none.
+absl::Status StoreAdapter(Settings& settings, const std::string& value) {
+  const size_t mark = value.find('=');
+  const std::string name = mark == std::string::npos ? "" : value.substr(0, mark);
+  const std::string file = mark == std::string::npos ? value : value.substr(mark + 1);
+  if (file.empty()) return absl::InvalidArgumentError("want a file");
+  ANEMONE_ASSIGN_OR_RETURN(std::string * place, NewEntry(settings.adapters, name));
+  *place = file;
+  return absl::OkStatus();
+}
+
 std::string TargetKey(const Settings& settings) {
   const auto target = FindTarget(settings.target);
   return std::string(target.ok() ? (*target)->option_name() : settings.target);
@@ -195,6 +206,15 @@ const Setting kSettings[] = {
      .help = "For dimensions without a name. A scalar is `INPUT=scalar`; `?` leaves a dimension to "
              "--dim or --bucket.",
      .store = StoreShape},
+    {.name = "adapters",
+     .flag = "adapter",
+     .value = "FILE",
+     .type = "Mapping[str, str]",
+     .entries = kRun | kPythonSession,
+     .fallback = "",
+     .brief = "Run with an adapter (LoRA): PEFT's .safetensors or ONNX Runtime's .onnx_adapter.",
+     .help = "In Python files by name, one of which run() gets: docs/adapters.md.",
+     .store = StoreAdapter},
     {.name = "buckets",
      .flag = "bucket",
      .value = "NAME=N[,N...]",

@@ -176,17 +176,29 @@ nb::object ToPython(OnnxValue value) {
   }
 }
 
-nb::dict Run(const Session& session, const nb::dict& values) {
+nb::dict Run(const Session& session, const nb::dict& values, const std::string& adapter) {
   std::map<std::string, OnnxValue> inputs;
   for (const auto& [name, value] : values) {
     inputs.emplace(nb::cast<std::string>(name), FromPython(value));
   }
-  auto outputs = Unlocked([&] { return session.RunValues(inputs); });
+  auto outputs = Unlocked([&] { return session.RunValues(inputs, adapter); });
   nb::dict made;
   for (const PortInfo& port : session.outputs()) {
     made[port.name.c_str()] = ToPython(std::move(outputs.at(port.name)));
   }
   return made;
+}
+
+void UpdateWeights(Session& session, const nb::dict& arrays) {
+  std::map<std::string, Tensor> weights;
+  for (const auto& [name, array] : arrays) {
+    weights.emplace(nb::cast<std::string>(name), TensorFromPython(array));
+  }
+  const absl::Status status = [&] {
+    const nb::gil_scoped_release release;
+    return session.UpdateWeights(weights);
+  }();
+  if (!status.ok()) Raise(status);
 }
 
 absl::string_view ViewOf(const nb::bytes& bytes) { return {bytes.c_str(), bytes.size()}; }
@@ -250,6 +262,7 @@ void AddSession(nb::module_& module) {
       .def_prop_ro("inputs", [](const Session& s) { return PortsOf(s.inputs()); })
       .def_prop_ro("outputs", [](const Session& s) { return PortsOf(s.outputs()); })
       .def("run", Run)
+      .def("update_weights", UpdateWeights)
       .def("plan_text", [](const Session& s, bool every_node,
                            int width) { return StrOf(s.PlanText(every_node, width)); })
       .def("plan_json", &Session::PlanJson)

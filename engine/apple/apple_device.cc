@@ -37,7 +37,7 @@ struct Loaded {
   std::shared_ptr<const ModelFolder> folder;
   DriverSurfaces inputs, outputs;
   std::unique_ptr<DriverModel> model;  // freed before the surfaces
-  bool is_loaded = false, is_mapped = false;
+  bool is_loaded = false, is_mapped = false, is_lost = false;
   std::vector<LivePort> live_inputs, live_outputs;
 
   ~Loaded() {  // on the stream
@@ -46,8 +46,8 @@ struct Loaded {
     if (is_loaded) (void)model->Unload();
   }
 
-  // An error of the framework, or else a status.
-  absl::Status Compile() {
+  // Makes the model, and sets the path of its folder.
+  absl::Status MakeModel(std::string& path) {
     const ModelFiles& f = files;
     ModelSource source{f.is_mil, f.text.data(), f.text.size(), {}};
     for (const ModelFiles::Weights& w : f.weights) {
@@ -57,10 +57,22 @@ struct Loaded {
       return Failed(absl::StatusCode::kInternal, "making a model", *error,
                     "; this version of macOS may have changed: see docs/apple.md");
     }
-    const std::string path = model->Folder();
-    if (path.empty()) {
-      return Failed(absl::StatusCode::kInternal, "naming the model's folder", "",
-                    "; this version of macOS may have changed: see docs/apple.md");
+    path = model->Folder();
+    if (!path.empty()) return absl::OkStatus();
+    return Failed(absl::StatusCode::kInternal, "naming the model's folder", "",
+                  "; this version of macOS may have changed: see docs/apple.md");
+  }
+
+  // An error of the framework, or else a status.
+  absl::Status Compile() {
+    std::string path;
+    ANEMONE_RETURN_IF_ERROR(MakeModel(path));
+    // A model of the same text may have other weights by now, and keeps its folder.
+    const std::string text = files.text;
+    for (int i = 2; ModelFolder::IsReserved(path); ++i) {
+      files.text = text;
+      files.MakeUnique(i);
+      ANEMONE_RETURN_IF_ERROR(MakeModel(path));
     }
     ANEMONE_ASSIGN_OR_RETURN(folder, ModelFolder::Take(path, files));
     if (Error error = model->Compile()) {
@@ -79,6 +91,8 @@ struct Loaded {
                     "(--device auto)");
     }
     is_loaded = true;
+    live_inputs.clear();
+    live_outputs.clear();
     if (Error error = model->ListPorts(live_inputs, live_outputs)) {
       return Failed(absl::StatusCode::kInternal, "listing the ports", *error,
                     "; this version of macOS may have changed: see docs/apple.md");
@@ -107,7 +121,39 @@ struct Loaded {
     return absl::OkStatus();
   }
 
+  // Puts the weights of `next` in the place of those in the folder, without a compile (device.md:
+  // unload, rewrite the weight files, load).
+  absl::Status TakeWeights(const ModelFiles& next) {
+    if (is_mapped) (void)model->Unmap();
+    is_mapped = false;
+    if (is_loaded) (void)model->Unload();
+    is_loaded = false;
+    ANEMONE_RETURN_IF_ERROR(folder->Rewrite(next));
+    files.weights = next.weights;
+    ANEMONE_RETURN_IF_ERROR(Load());
+    return Map();
+  }
+
+  // The same; after an error the old weights are put back.
+  absl::Status ReplaceWeights(const ModelFiles& next) {
+    const ModelFiles before = files;
+    const absl::Status failed = TakeWeights(next);
+    if (failed.ok()) return failed;
+    const absl::Status back = TakeWeights(before);
+    if (back.ok()) {
+      return absl::Status(failed.code(), absl::StrCat(failed.message(), "; the old weights stay"));
+    }
+    is_lost = true;
+    return absl::Status(failed.code(),
+                        absl::StrCat(failed.message(), "; the program is lost, because its old ",
+                                     "weights could not be loaded again: ", back.message()));
+  }
+
   absl::Status Evaluate() {
+    if (is_lost) {
+      return absl::FailedPreconditionError(
+          "device: the program was lost when its weights changed; load the model again");
+    }
     const Error error = model->Evaluate();
     if (!error) return absl::OkStatus();
     if (absl::StrContains(*error, "0x1d")) {
@@ -124,7 +170,7 @@ struct Loaded {
 
 class AppleProgram final : public Program {
  public:
-  AppleProgram(const Network& network, Route route) {
+  AppleProgram(const Network& network, const Target& t, Route r) : target(t), route(r) {
     for (const InputPort& port : network.inputs) {
       inputs_.push_back({port.name, LayoutOf(port.dims, port.format, route)});
     }
@@ -141,6 +187,9 @@ class AppleProgram final : public Program {
     });
   }
 
+  const Target& target;
+  const Route route;
+  std::string form;  // ModelFiles::FormKey()
   std::shared_ptr<Loaded> loaded;
   BoundPorts in, out;
   mutable std::mutex mutex;  // of the surfaces
@@ -179,6 +228,31 @@ absl::Status CopyOut(const AppleProgram& program, const Request& request) {
   return absl::OkStatus();
 }
 
+// The program outlives it: its destructor frees what it has loaded on the stream.
+class AppleReload final : public Reload {
+ public:
+  AppleReload(const AppleProgram& program, ModelFiles files, absl::Duration timeout)
+      : program_(program),
+        before_(program.loaded->files),
+        files_(std::move(files)),
+        timeout_(timeout) {}
+
+  absl::Status Apply() override { return Put(files_); }
+  absl::Status Undo() override { return Put(before_); }
+
+ private:
+  absl::Status Put(const ModelFiles& files) {
+    const std::lock_guard<std::mutex> lock(program_.mutex);
+    return Stream::OfProcess().Run(
+        "a change of weights", timeout_,
+        [loaded = program_.loaded, files] { return loaded->ReplaceWeights(files); });
+  }
+
+  const AppleProgram& program_;
+  const ModelFiles before_, files_;
+  const absl::Duration timeout_;
+};
+
 class AppleDevice final : public Device {
  public:
   AppleDevice(std::shared_ptr<Driver> driver, const AppleOptions& options)
@@ -193,13 +267,14 @@ class AppleDevice final : public Device {
       return absl::FailedPreconditionError(
           absl::StrCat(target.option_name(), " refuses the network: ", checked.verdict.message));
     }
-    auto program = std::make_unique<AppleProgram>(network, route);
+    auto program = std::make_unique<AppleProgram>(network, target, route);
     program->loaded = std::make_shared<Loaded>();
     // The program's destructor gives its reference to the stream, so no other may outlive it.
     const std::shared_ptr<Loaded>& loaded = program->loaded;
     loaded->driver = driver_;
     ANEMONE_ASSIGN_OR_RETURN(loaded->files,
                              WriteModelFiles(network, target, route, options_.judges));
+    program->form = loaded->files.FormKey();
     ANEMONE_RETURN_IF_ERROR(CompileOnDevice(loaded));
     Stream& stream = Stream::OfProcess();
     ANEMONE_RETURN_IF_ERROR(
@@ -216,6 +291,21 @@ class AppleDevice final : public Device {
     ANEMONE_RETURN_IF_ERROR(
         stream.Run("a mapping", options_.run_timeout, [loaded] { return loaded->Map(); }));
     return program;
+  }
+
+  bool reloads() const override { return true; }
+
+  absl::StatusOr<std::unique_ptr<Reload>> PrepareReload(const Program& base,
+                                                        const Network& network) override {
+    const auto& program = static_cast<const AppleProgram&>(base);
+    ANEMONE_ASSIGN_OR_RETURN(
+        ModelFiles files, WriteModelFiles(network, program.target, program.route, options_.judges));
+    const ModelFiles& before = program.loaded->files;
+    if (files.is_mil != before.is_mil || files.FormKey() != program.form) {
+      return absl::UnimplementedError("the text of the model has changed, not only its weights");
+    }
+    ANEMONE_RETURN_IF_ERROR(program.loaded->folder->Reserve());
+    return std::make_unique<AppleReload>(program, std::move(files), options_.run_timeout);
   }
 
   absl::Status Run(const Program& base, const Request& request) override {

@@ -10,19 +10,51 @@ namespace anemone {
 namespace {
 
 struct FallbackProgram final : public Program {
-  FallbackProgram(const Network& n, const Target& t, Route r) : network(n), target(t), route(r) {}
+  FallbackProgram(const Network& n, const Target& t, Route r)
+      : target(t), route(r), network(std::make_shared<const Network>(n)) {}
 
   void SetPorts(const Program& program) {
     inputs_ = program.inputs();
     outputs_ = program.outputs();
   }
 
-  const Network network;
   const Target& target;
   const Route route;
-  std::unique_ptr<Program> first;           // null if the first device could not compile it
-  mutable std::mutex mutex;                 // of `second`
+  std::unique_ptr<Program> first;  // null if the first device could not compile it
+  mutable std::mutex mutex;        // of the members below
+  mutable std::shared_ptr<const Network> network;
   mutable std::unique_ptr<Program> second;  // once it is needed; then it runs
+};
+
+// A reload on the first device. The second, if it is needed later, compiles what the first has.
+class FallbackReload final : public Reload {
+ public:
+  FallbackReload(const FallbackProgram& program, std::unique_ptr<Reload> first,
+                 const Network& network)
+      : program_(program),
+        first_(std::move(first)),
+        network_(std::make_shared<const Network>(network)) {}
+
+  absl::Status Apply() override {
+    ANEMONE_RETURN_IF_ERROR(first_->Apply());
+    Swap();
+    return absl::OkStatus();
+  }
+  absl::Status Undo() override {
+    Swap();
+    return first_->Undo();
+  }
+
+ private:
+  void Swap() {
+    const std::lock_guard<std::mutex> lock(program_.mutex);
+    std::swap(program_.network, network_);
+    program_.second.reset();
+  }
+
+  const FallbackProgram& program_;
+  const std::unique_ptr<Reload> first_;
+  std::shared_ptr<const Network> network_;
 };
 
 std::string NameOf(const Network& network) {
@@ -54,6 +86,18 @@ class FallbackDevice final : public Device {
     return program;
   }
 
+  bool reloads() const override { return first_->reloads(); }
+
+  absl::StatusOr<std::unique_ptr<Reload>> PrepareReload(const Program& base,
+                                                        const Network& network) override {
+    const auto& program = static_cast<const FallbackProgram&>(base);
+    if (Second(program) != nullptr) {
+      return absl::UnimplementedError("the program is on the second device");
+    }
+    ANEMONE_ASSIGN_OR_RETURN(auto reload, first_->PrepareReload(*program.first, network));
+    return std::make_unique<FallbackReload>(program, std::move(reload), network);
+  }
+
   absl::Status Run(const Program& base, const Request& request) override {
     const auto& program = static_cast<const FallbackProgram&>(base);
     const Program* second = Second(program);
@@ -76,8 +120,8 @@ class FallbackDevice final : public Device {
     const std::lock_guard<std::mutex> lock(program.mutex);
     if (program.second == nullptr) {
       ANEMONE_ASSIGN_OR_RETURN(program.second,
-                               second_->Compile(program.network, program.target, program.route));
-      Tell(program.network, "did not run", why);
+                               second_->Compile(*program.network, program.target, program.route));
+      Tell(*program.network, "did not run", why);
     }
     return program.second.get();
   }

@@ -71,7 +71,8 @@ absl::StatusOr<ModelFiles> WriteAsNetplist(const Network& network, const Target&
   files.text = std::string(list->text());
   const size_t at = files.text.find("<plist");
   if (at == std::string::npos) return absl::InternalError("a net.plist without <plist");
-  files.text.insert(at, absl::StrCat("<!-- weights ", WeightsHash(files), " -->\n"));
+  files.weights_hash = WeightsHash(files);
+  files.text.insert(at, absl::StrCat("<!-- weights ", files.weights_hash, " -->\n"));
   return files;
 }
 
@@ -90,7 +91,8 @@ absl::StatusOr<ModelFiles> WriteAsMil(const Network& network, const Target& targ
   file.close();
   if (!file) return NotWritten(path.string());
   ANEMONE_RETURN_IF_ERROR(AddWeights(folder, kMilWeightsName, kMilWeightsPath, files));
-  written.program.build_info.emplace_back("weights", WeightsHash(files));
+  files.weights_hash = WeightsHash(files);
+  written.program.build_info.emplace_back("weights", files.weights_hash);
   files.text = WriteMil(written.program);
   files.ports = std::move(written.ports);
   return files;
@@ -121,8 +123,21 @@ absl::StatusOr<ModelFiles> WriteModelFiles(const Network& network, const Target&
     fs::remove_all(folder, error);
   };
   ANEMONE_ASSIGN_OR_RETURN(ModelFiles files, WriteTo(folder, network, target, route, judges));
-  files.key = HashOf(absl::StrCat(files.text, WeightsHash(files)));
+  files.key = HashOf(absl::StrCat(files.text, files.weights_hash));
   return files;
+}
+
+std::string ModelFiles::FormKey() const {
+  const size_t at = text.find(weights_hash);
+  std::string form = text;
+  if (at != std::string::npos) form.erase(at, weights_hash.size());
+  return HashOf(form);
+}
+
+void ModelFiles::MakeUnique(int number) {
+  const size_t at = text.find(weights_hash);
+  if (at != std::string::npos) text.insert(at + weights_hash.size(), absl::StrCat("-", number));
+  key = HashOf(absl::StrCat(text, weights_hash));
 }
 
 }  // namespace anemone::apple

@@ -28,10 +28,17 @@ struct ModelFiles {
 
   bool is_mil = false;
   std::string text_name;  // net.plist or model.mil
-  std::string text;       // differs from that of a model with other weights
+  std::string text;       // differs from that of a model with other weights: it names their hash
+  std::string weights_hash;
   std::vector<Weights> weights;
   PortNames ports;
   std::string key;  // of text and weights
+
+  // A hash of the text without that of the weights: models with the same form differ only in their
+  // weights.
+  std::string FormKey() const;
+  // Makes the text, and so the model's identifier and folder, different from those of equal models.
+  void MakeUnique(int number);
 };
 
 // Writes the network for the route. On route netplist, units whose netplist form has been seen to

@@ -45,7 +45,7 @@ absl::StatusOr<std::shared_ptr<const ModelFolder>> ModelFolder::Take(const std::
   const std::lock_guard<std::mutex> lock(mutex);
   std::weak_ptr<const ModelFolder>& owner = Owners()[path];
   if (auto living = owner.lock()) {
-    if (living->key_ == files.key) return living;
+    if (living->key_ == files.key && !living->is_reserved_) return living;
     return Changed(path, "a model that is still used has the same text and other weights");
   }
   std::shared_ptr<const ModelFolder> made(new ModelFolder(path, files.key));
@@ -55,6 +55,31 @@ absl::StatusOr<std::shared_ptr<const ModelFolder>> ModelFolder::Take(const std::
   }
   owner = made;
   return made;
+}
+
+bool ModelFolder::IsReserved(const std::string& path) {
+  const std::lock_guard<std::mutex> lock(mutex);
+  const auto owner = Owners().find(path);
+  if (owner == Owners().end()) return false;
+  const auto living = owner->second.lock();
+  return living != nullptr && living->is_reserved_;
+}
+
+absl::Status ModelFolder::Reserve() const {
+  const std::lock_guard<std::mutex> lock(mutex);
+  const auto owner = Owners().find(path_);
+  if (owner == Owners().end() || owner->second.use_count() > 1) {
+    return absl::UnimplementedError("another model uses the same folder");
+  }
+  is_reserved_ = true;
+  return absl::OkStatus();
+}
+
+absl::Status ModelFolder::Rewrite(const ModelFiles& files) const {
+  for (const ModelFiles::Weights& weights : files.weights) {
+    ANEMONE_RETURN_IF_ERROR(Write(fs::path(path_) / weights.path, weights.bytes()));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status ModelFolder::Check(const ModelFiles& files) const {

@@ -24,6 +24,17 @@ class ModelFolder {
   // kAborted if a file is not the one that was written: something else uses the folder.
   absl::Status Check(const ModelFiles& files) const;
 
+  // Whether a living model has reserved the folder `path`.
+  static bool IsReserved(const std::string& path);
+
+  // Keeps the folder for its only model, so that no later model with the same text shares it.
+  // kUnimplemented: another living model does.
+  absl::Status Reserve() const;
+
+  // Writes the weights of `files`, whose text is of the same form, in place of those that are
+  // there. The folder must be reserved. kPermissionDenied: a file cannot be written.
+  absl::Status Rewrite(const ModelFiles& files) const;
+
   ModelFolder(const ModelFolder&) = delete;
   ModelFolder& operator=(const ModelFolder&) = delete;
   ~ModelFolder();
@@ -32,6 +43,7 @@ class ModelFolder {
   ModelFolder(std::string path, std::string key) : path_(std::move(path)), key_(std::move(key)) {}
 
   const std::string path_, key_;
+  mutable bool is_reserved_ = false;  // guarded by a mutex of model_folder.cc
 };
 
 }  // namespace anemone::apple

@@ -79,6 +79,20 @@ class SoftwareProgram final : public Program {
     }
   }
 
+  // Without the memory of runs.
+  std::unique_ptr<SoftwareProgram> Copy() const {
+    auto copy = std::make_unique<SoftwareProgram>();
+    copy->network = network;
+    copy->exact = exact;
+    copy->steps = steps;
+    copy->prepared = prepared;
+    copy->constants = constants;
+    copy->chains = chains;
+    copy->placement = placement;
+    copy->set_ports(inputs(), outputs());
+    return copy;
+  }
+
   // `request` may be null if the place is not in a port.
   Half* At(const Place& place, Half* arena, const Request* request) const {
     switch (place.in) {
@@ -158,6 +172,13 @@ absl::StatusOr<std::shared_ptr<const Buffer>> ToHalves(const Constant& constant)
   return halves;
 }
 
+absl::StatusOr<Prepared> PrepareUnit(const Network& network, const Unit& unit) {
+  auto prepared = unit.kind->Prepare(unit.params.get(), network.BottomsOf(unit), unit.weights);
+  if (prepared.ok()) return prepared;
+  return absl::Status(prepared.status().code(),
+                      absl::StrCat("unit '", unit.name, "': ", prepared.status().message()));
+}
+
 // Releases the mapped pages of a constant: the program has its own copy in another form.
 void GiveBack(const Tensor& constant) {
   if (constant.compressed() == nullptr) MappedFile::GiveBack(constant.bytes());
@@ -231,12 +252,8 @@ class SoftwareDevice final : public Device {
         return absl::UnimplementedError(absl::StrCat("unit '", unit.name, "': ", unit.kind->type,
                                                      " can be checked but not run"));
       }
-      auto prepared = unit.kind->Prepare(unit.params.get(), network.BottomsOf(unit), unit.weights);
-      if (!prepared.ok()) {
-        return absl::Status(prepared.status().code(),
-                            absl::StrCat("unit '", unit.name, "': ", prepared.status().message()));
-      }
-      program->prepared.push_back(*std::move(prepared));
+      ANEMONE_ASSIGN_OR_RETURN(Prepared prepared, PrepareUnit(network, unit));
+      program->prepared.push_back(std::move(prepared));
       for (const Tensor& weight : unit.weights) GiveBack(weight);
     }
     if (program->exact) {
@@ -248,6 +265,40 @@ class SoftwareDevice final : public Device {
     program->set_ports(InputPorts(network, route), OutputPorts(network, route));
     program->chains = ChainsOf(network, options_);
     program->placement = PlacementOf(network, program->chains, route, options_);
+    return program;
+  }
+
+  absl::StatusOr<std::unique_ptr<Program>> WithConstants(const Program& base,
+                                                         const NewConstants& changed) override {
+    std::unique_ptr<SoftwareProgram> program = static_cast<const SoftwareProgram&>(base).Copy();
+    Network& network = program->network;
+    std::vector<int> stale;  // units
+    for (const NewConstants::OfUnit& unit : changed.units) {
+      network.units[unit.unit].weights = unit.weights;
+      stale.push_back(unit.unit);
+    }
+    for (const NewConstants::Operand& operand : changed.operands) {
+      Constant& constant = network.constants[operand.constant];
+      constant.tensor = operand.tensor;
+      ANEMONE_ASSIGN_OR_RETURN(program->constants[operand.constant], ToHalves(constant));
+      const Operand read{Operand::Source::kConstant, operand.constant};
+      for (size_t i = 0; i < network.units.size(); ++i) {
+        const std::vector<Operand>& bottoms = network.units[i].bottoms;
+        const bool reads = std::find(bottoms.begin(), bottoms.end(), read) != bottoms.end();
+        if (reads) stale.push_back(static_cast<int>(i));
+      }
+    }
+    for (int i : stale) {
+      ANEMONE_ASSIGN_OR_RETURN(program->prepared[i], PrepareUnit(network, network.units[i]));
+    }
+    if (program->exact) {
+      program->steps = PlanExact(network, *program->exact);
+    } else if (!options_.observed) {
+      for (int i : stale) network.units[i].weights.clear();
+    }
+    for (const NewConstants::Operand& operand : changed.operands) {
+      network.constants[operand.constant].tensor = Tensor();
+    }
     return program;
   }
 

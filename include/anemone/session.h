@@ -63,6 +63,8 @@ struct BucketUse {
   std::string refusal;  // why no bucket was used: the node and the reason; "" if one was
 };
 
+class CurrentModel;  // provider/weights/current_model.h
+
 class Session {
  public:
   // Errors: kNotFound (no file, no such target, no ONNX Runtime for a CPU segment),
@@ -82,14 +84,15 @@ class Session {
   const std::vector<PortInfo>& outputs() const;
 
   // Takes every input by name, except inputs with a default, and returns every output by name.
-  // Types and shapes must be those of inputs(); a size of -1 may be any. Errors: kInvalidArgument
-  // naming the input, kFailedPrecondition if an output is not a tensor, or the error of a segment.
-  absl::StatusOr<std::map<std::string, Tensor>> Run(
-      const std::map<std::string, Tensor>& inputs) const;
+  // Types and shapes must be those of inputs(); a size of -1 may be any. `adapter` is a name of
+  // Settings::adapters. Errors: kInvalidArgument naming the input or adapter, kFailedPrecondition
+  // if an output is not a tensor, or the error of a segment.
+  absl::StatusOr<std::map<std::string, Tensor>> Run(const std::map<std::string, Tensor>& inputs,
+                                                    const std::string& adapter = "") const;
 
   // The same for values of every kind. An optional may be left without a value: OnnxValue().
   absl::StatusOr<std::map<std::string, OnnxValue>> RunValues(
-      const std::map<std::string, OnnxValue>& inputs) const;
+      const std::map<std::string, OnnxValue>& inputs, const std::string& adapter = "") const;
 
   // The same; appends one Chrome trace event per segment, crossing and unit to `trace` (JSON
   // objects, comma separated, without the enclosing brackets).
@@ -101,6 +104,15 @@ class Session {
   // Settings::hazards (else kFailedPrecondition).
   absl::StatusOr<std::vector<Hazard>> FindHazards(
       const std::map<std::string, Tensor>& inputs) const;
+
+  // Puts new values in the place of initializers of the model, by their names, for all later runs;
+  // what was computed from them at load follows, and the plan stays. Types and shapes must be those
+  // of the file. Thread-safe: a run that has begun ends on the old values. On an error
+  // nothing has changed. Errors: kInvalidArgument (a name, type or shape is wrong, or there are NaN
+  // or infinities where the model has none), kFailedPrecondition (a value decides what is compiled,
+  // for example because it is a parameter of a unit; load a model with it instead), and those of
+  // Load(). docs/weights.md
+  absl::Status UpdateWeights(const std::map<std::string, Tensor>& weights);
 
   // Warnings of the runs so far, each at most once: values that became infinite when they entered
   // the engine, and values that left it and are not finite. Each names the value, the numbers of
@@ -125,9 +137,8 @@ class Session {
   LoadTimes times() const;       // with several sizes: of all programs made so far
 
  private:
-  struct State;
-  explicit Session(std::unique_ptr<State> state);
-  std::unique_ptr<State> state_;
+  explicit Session(std::shared_ptr<CurrentModel> model);
+  std::shared_ptr<CurrentModel> model_;
 };
 
 }  // namespace anemone

@@ -43,6 +43,10 @@ struct Settings {
   // arrays have new sizes. This is the number of such plans that are kept: those used last.
   int max_plans = 8;
 
+  // Name -> file of an adapter (LoRA), for Session::Run(): PEFT's .safetensors or ONNX Runtime's
+  // .onnx_adapter. The one named "" is used in runs that name none: docs/adapters.md.
+  std::map<std::string, std::string> adapters;
+
   std::string device = "auto";  // or "software", "apple": docs/apple.md
   // "fast", or "exact": every known rule of the target's arithmetic. "exact,RULE=OPTION[,...]" sets
   // a rule that the sources leave open (numerics.json): "exact,mac-tile=none".

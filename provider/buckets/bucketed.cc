@@ -7,6 +7,7 @@
 #include "base/guarded.h"
 #include "base/status_macros.h"
 #include "provider/buckets/padding_copy.h"
+#include "provider/loaded_model.h"
 
 namespace anemone {
 namespace {
@@ -57,7 +58,7 @@ std::string Bucketed::MaskRefusal(const PaddingProof& proof, const NamedValues& 
   return "";
 }
 
-std::shared_ptr<const Session> Bucketed::Find(const Sizes& sizes) {
+std::shared_ptr<const LoadedModel> Bucketed::Find(const Sizes& sizes) {
   const std::lock_guard<std::mutex> lock(mutex_);
   const auto bucket = programs_.find(sizes);
   if (bucket != programs_.end()) return bucket->second;
@@ -70,7 +71,7 @@ std::shared_ptr<const Session> Bucketed::Find(const Sizes& sizes) {
 
 // Drops the exact program that was used longest ago. False: there is none.
 bool Bucketed::DropOldest() {
-  std::shared_ptr<const Session> dropped;  // freed after the lock
+  std::shared_ptr<const LoadedModel> dropped;  // freed after the lock
   const std::lock_guard<std::mutex> lock(mutex_);
   if (exact_programs_.empty()) return false;
   dropped = std::move(exact_programs_.back().second);
@@ -79,7 +80,7 @@ bool Bucketed::DropOldest() {
   return true;
 }
 
-absl::StatusOr<Session> Bucketed::Make(const Sizes& sizes) {
+absl::StatusOr<std::shared_ptr<const LoadedModel>> Bucketed::Make(const Sizes& sizes) {
   for (;;) {
     auto made = load_(buckets_.OptionsAt(sizes.buckets, sizes.shapes));
     if (made.ok()) return made;
@@ -88,13 +89,13 @@ absl::StatusOr<Session> Bucketed::Make(const Sizes& sizes) {
   }
 }
 
-absl::StatusOr<std::shared_ptr<const Session>> Bucketed::ProgramOf(const Sizes& sizes, bool exact) {
+absl::StatusOr<std::shared_ptr<const LoadedModel>> Bucketed::ProgramOf(const Sizes& sizes,
+                                                                       bool exact) {
   if (auto known = Find(sizes)) return known;
   const std::lock_guard<std::mutex> making(making_);
   if (auto known = Find(sizes)) return known;  // another thread was faster
-  ANEMONE_ASSIGN_OR_RETURN(Session session, Make(sizes));
-  auto made = std::make_shared<const Session>(std::move(session));
-  std::shared_ptr<const Session> dropped;  // freed after the lock
+  ANEMONE_ASSIGN_OR_RETURN(std::shared_ptr<const LoadedModel> made, Make(sizes));
+  std::shared_ptr<const LoadedModel> dropped;  // freed after the lock
   const std::lock_guard<std::mutex> lock(mutex_);
   const LoadTimes took = made->times();
   times_.load += took.load;
@@ -124,7 +125,7 @@ absl::Status Bucketed::ChooseBucket(Job& job) {
   if (exact) job.use.bucket = job.use.sizes;
   ANEMONE_ASSIGN_OR_RETURN(job.program, ProgramOf({job.use.bucket, {}}, exact));
   if (!job.use.padded) return absl::OkStatus();
-  for (const PortInfo& port : job.program->inputs()) {
+  for (const PortInfo& port : job.program->inputs) {
     const auto given = job.inputs.find(port.name);
     if (given == job.inputs.end()) continue;
     ANEMONE_ASSIGN_OR_RETURN(given->second.tensor, PadTensor(given->second.tensor, port.dims));
@@ -147,7 +148,7 @@ absl::StatusOr<Bucketed::Job> Bucketed::Prepare(const NamedValues& inputs) {
 
 absl::StatusOr<NamedValues> Bucketed::Crop(const Job& job, NamedValues outputs) {
   if (job.layouts == nullptr) return outputs;
-  const std::vector<PortInfo>& ports = job.program->outputs();
+  const std::vector<PortInfo>& ports = job.program->outputs;
   for (size_t i = 0; i < job.layouts->size(); ++i) {
     Tensor& output = outputs.at(ports[i].name).tensor;
     auto cropped = CropTensor(output, (*job.layouts)[i]);
@@ -159,7 +160,34 @@ absl::StatusOr<NamedValues> Bucketed::Crop(const Job& job, NamedValues outputs) 
   return outputs;
 }
 
-std::shared_ptr<const Session> Bucketed::last() {
+absl::Status Bucketed::MakeThoseOf(
+    Bucketed& other,
+    const std::function<absl::Status(const LoadedModel& theirs, const LoadedModel& ours)>& check) {
+  struct Wanted {
+    Program program;
+    bool exact;
+  };
+  std::vector<Wanted> wanted;  // of those of exact sizes, the last used is the last
+  std::shared_ptr<const LoadedModel> last;
+  {
+    const std::lock_guard<std::mutex> lock(other.mutex_);
+    for (const auto& [sizes, program] : other.programs_)
+      wanted.push_back({{sizes, program}, false});
+    for (auto it = other.exact_programs_.rbegin(); it != other.exact_programs_.rend(); ++it) {
+      wanted.push_back({*it, true});
+    }
+    last = other.last_;
+  }
+  for (const auto& [program, exact] : wanted) {
+    ANEMONE_ASSIGN_OR_RETURN(auto made, ProgramOf(program.first, exact));
+    ANEMONE_RETURN_IF_ERROR(check(*program.second, *made));
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (program.second == last) last_ = std::move(made);
+  }
+  return absl::OkStatus();
+}
+
+std::shared_ptr<const LoadedModel> Bucketed::last() {
   const std::lock_guard<std::mutex> lock(mutex_);
   return last_;
 }

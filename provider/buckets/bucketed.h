@@ -28,11 +28,14 @@
 
 namespace anemone {
 
+struct LoadedModel;
+
 // Thread-safe.
 class Bucketed {
  public:
   // Compiles the model as it is imported with these options.
-  using Load = std::function<absl::StatusOr<Session>(const ImportOptions& importing)>;
+  using Load = std::function<absl::StatusOr<std::shared_ptr<const LoadedModel>>(
+      const ImportOptions& importing)>;
 
   struct Options {
     PlanOptions planning;
@@ -51,7 +54,7 @@ class Bucketed {
 
   // One run: the program, its padded inputs, and how to crop its outputs.
   struct Job {
-    std::shared_ptr<const Session> program;
+    std::shared_ptr<const LoadedModel> program;
     NamedValues inputs;
     const std::vector<PaddedLayout>* layouts = nullptr;  // by output; null if nothing is cropped
     BucketUse use;                                       // with buckets
@@ -59,11 +62,17 @@ class Bucketed {
   absl::StatusOr<Job> Prepare(const NamedValues& inputs);
   static absl::StatusOr<NamedValues> Crop(const Job& job, NamedValues outputs);
 
+  // Compiles the programs that `other` has, as far as `check` accepts each. Errors: that of the
+  // first that fails, or of `check`.
+  absl::Status MakeThoseOf(
+      Bucketed& other,
+      const std::function<absl::Status(const LoadedModel& theirs, const LoadedModel& ours)>& check);
+
   bool has_buckets() const { return buckets_.has_buckets(); }
   const Model& free() const { return buckets_.free(); }
   const Target& target() const { return *options_.planning.target; }
   // The program that was used last; null before the first run.
-  std::shared_ptr<const Session> last();
+  std::shared_ptr<const LoadedModel> last();
   // The sum over all programs compiled so far.
   LoadTimes times();
   // The plans of all buckets, or of the model with its free dimensions if there are no buckets.
@@ -79,15 +88,15 @@ class Bucketed {
       return std::tie(buckets, shapes) < std::tie(other.buckets, other.shapes);
     }
   };
-  using Program = std::pair<Sizes, std::shared_ptr<const Session>>;
+  using Program = std::pair<Sizes, std::shared_ptr<const LoadedModel>>;
 
   absl::StatusOr<const PaddingVerdict*> ProofOf(const BucketSizes& bucket,
                                                 const BucketSizes& sizes);
   std::string MaskRefusal(const PaddingProof& proof, const NamedValues& inputs) const;
   absl::Status ChooseBucket(Job& job);
-  absl::StatusOr<std::shared_ptr<const Session>> ProgramOf(const Sizes& sizes, bool exact);
-  std::shared_ptr<const Session> Find(const Sizes& sizes);
-  absl::StatusOr<Session> Make(const Sizes& sizes);
+  absl::StatusOr<std::shared_ptr<const LoadedModel>> ProgramOf(const Sizes& sizes, bool exact);
+  std::shared_ptr<const LoadedModel> Find(const Sizes& sizes);
+  absl::StatusOr<std::shared_ptr<const LoadedModel>> Make(const Sizes& sizes);
   bool DropOldest();
 
   std::mutex making_;  // held while making a proof, a program or plans
@@ -98,9 +107,9 @@ class Bucketed {
 
   std::mutex mutex_;  // guards the members below
   std::map<BucketSizes, PaddingVerdict> proofs_;
-  std::map<Sizes, std::shared_ptr<const Session>> programs_;  // of buckets
-  std::list<Program> exact_programs_;                         // most recently used first
-  std::shared_ptr<const Session> last_;
+  std::map<Sizes, std::shared_ptr<const LoadedModel>> programs_;  // of buckets
+  std::list<Program> exact_programs_;                             // most recently used first
+  std::shared_ptr<const LoadedModel> last_;
   LoadTimes times_;
 };
 

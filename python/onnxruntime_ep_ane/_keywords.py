@@ -13,6 +13,7 @@ FLAGS: dict[str, tuple[str, str, str]] = {
     "target": ("target", "str", ""),
     "dim": ("dims", "Mapping[str, int]", ""),
     "shape": ("shapes", "Mapping[str, Sequence[int]]", ""),
+    "adapter": ("adapters", "Mapping[str, str]", ""),
     "bucket": ("buckets", "Mapping[str, Sequence[int]]", ""),
     "max-plans": ("max_plans", "int", ""),
     "route": ("route", "str", "netplist mil"),
@@ -73,6 +74,9 @@ class SessionKeywords(TypedDict, total=False):
     # Give an input its whole shape. For dimensions without a name. A scalar is `INPUT=scalar`; `?`
     # leaves a dimension to `dims` or `buckets`.
     shapes: Mapping[str, Sequence[int]]
+    # Run with an adapter (LoRA): PEFT's .safetensors or ONNX Runtime's .onnx_adapter. In Python
+    # files by name, one of which run() gets: docs/adapters.md.
+    adapters: Mapping[str, str]
     # Compile a program for each of these sizes of a free dimension. Inputs of another size are
     # padded to the next larger size and outputs are cropped, where that is proven to be right;
     # elsewhere the model is compiled for the exact size: docs/dynamic_shapes.md.

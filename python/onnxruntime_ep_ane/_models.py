@@ -50,6 +50,7 @@ _EXAMPLES = {
     "dims": "{'batch': 1}",
     "shapes": "{'x': [1, 3, 224, 224]}",
     "buckets": "{'seq': [32, 64]}",
+    "adapters": "{'german': 'adapter_model.safetensors'}",
 }
 
 

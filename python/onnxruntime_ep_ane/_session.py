@@ -222,19 +222,29 @@ class Session:
         made = records_of(self._session.plan_json())
         return made if isinstance(made, list) else [made]
 
-    def run(self, inputs: Mapping[str, Value]) -> dict[str, Value]:
+    def run(self, inputs: Mapping[str, Value], adapter: str = "") -> dict[str, Value]:
         """Every output by name. Types and shapes must be those of `inputs`; arrays are not copied
         if they are contiguous. A sequence is a list, a map a dict, None an optional without a
-        value. Values that fp16 cannot hold are a RuntimeWarning, once for each session."""
+        value. `adapter` is a name of the session's `adapters`. Values that fp16 cannot hold are a
+        RuntimeWarning, once for each session."""
         if not isinstance(inputs, Mapping) or not all(isinstance(name, str) for name in inputs):
             raise TypeError("inputs: want a dict of arrays by the inputs' names")
         ports = {port.name: port for port in self.inputs}
         _check_names(ports, inputs)
         values = {name: _to_cpp(ports[name], value) for name, value in inputs.items()}
         with words_of_python():
-            made = self._session.run(values)
+            made = self._session.run(values, adapter)
         self._warn()
         return {name: _from_cpp(name, value) for name, value in made.items()}
+
+    def update_weights(self, weights: Mapping[str, npt.ArrayLike]) -> None:
+        """Puts new values in the place of initializers of the model, by name, for all later runs.
+        Types and shapes must be those of the file. On an error nothing has changed."""
+        if not isinstance(weights, Mapping) or not all(isinstance(name, str) for name in weights):
+            raise TypeError("weights: want a dict of arrays by the initializers' names")
+        arrays = {name: _array_to_cpp(np.asarray(array)) for name, array in weights.items()}
+        with words_of_python():
+            self._session.update_weights(arrays)
 
     @property
     def run_warnings(self) -> list[str]:

@@ -339,6 +339,11 @@ int RunCommand(const Options& options) {
   if (!options.tolerance.empty() && !options.compare) {
     return FailUsage("--tolerance: needs a comparison; add --compare");
   }
+  if (options.compare && !options.settings.adapters.empty()) {
+    return FailUsage(
+        "--adapter: cannot be compared, because ONNX Runtime runs the model without it; drop "
+        "--compare");
+  }
   absl::StatusOr<int> code = Run(options);
   return code.ok() ? *code : Fail(OfModel(code.status(), options.arguments[0]));
 }

@@ -1,0 +1,28 @@
+// importer/new_weights.h: puts new values in the place of a model's initializers.
+//
+//   ANEMONE_RETURN_IF_ERROR(ReplaceInitializers({{"conv1.weight", tensor}}, model));
+#ifndef ANEMONE_IMPORTER_NEW_WEIGHTS_H_
+#define ANEMONE_IMPORTER_NEW_WEIGHTS_H_
+
+#include <map>
+#include <string>
+
+#include "absl/status/status.h"
+#include "importer/graph.h"
+
+namespace anemone {
+
+// By the name of an initializer.
+using NewWeights = std::map<std::string, Tensor>;
+
+// `model` is as ReadModel() returns it. The initializers are those of the main graph and of bodies;
+// the output of a Constant node is one too. One of a body has the name of its value
+// ("/then_branch:If_0/w"), or that of the file ("w") if no other has it. The tensors are borrowed
+// by the model. Errors, after which the model is not changed: kInvalidArgument (no initializer has
+// the name, or several bodies have it, another type or shape, NaN or infinity in a weight that had
+// none).
+absl::Status ReplaceInitializers(const NewWeights& weights, Model& model);
+
+}  // namespace anemone
+
+#endif  // ANEMONE_IMPORTER_NEW_WEIGHTS_H_

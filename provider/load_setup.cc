@@ -1,0 +1,49 @@
+#include "provider/load_setup.h"
+
+#include <utility>
+
+#include "base/status_macros.h"
+#include "base/threads.h"
+#include "provider/settings.h"
+
+namespace anemone {
+
+absl::StatusOr<LoadSetup> MakeLoadSetup(const Settings& settings, Bucketing::Import import,
+                                        const std::string& path,
+                                        std::shared_ptr<const std::string> bytes) {
+  ANEMONE_RETURN_IF_ERROR(CheckRunSettings(settings));
+  LoadSetup setup{
+      .settings = settings,
+      // With operators of ai.anemone ONNX Runtime refuses the file, and reads nodes instead.
+      .file = {.path = path, .bytes = bytes, .dims = settings.dims, .custom_operators = false},
+      .import = std::move(import)};
+  ANEMONE_ASSIGN_OR_RETURN(setup.planning, RunPlanOptionsOf(settings));
+  setup.planning.bodies = true;
+  setup.software.observed = settings.hazards;
+  ANEMONE_ASSIGN_OR_RETURN(setup.software.numerics, NumericsMode::Parse(settings.numerics));
+  setup.memory = std::make_shared<MemoryBudget>(settings.memory_limit);
+  const int threads = ThreadsOf(settings.threads);
+  setup.runtime = std::make_shared<LazyRuntime>(threads, settings.ort_library);
+  setup.arena = std::make_shared<tbb::task_arena>(threads);
+  setup.warnings = std::make_shared<RangeWarnings>();
+  setup.watch = std::make_shared<RangeWatch>(
+      [warnings = setup.warnings](RangeWarning warning) { warnings->Add(std::move(warning)); });
+  setup.notes = std::make_shared<DeviceNotes>();
+  ANEMONE_ASSIGN_OR_RETURN(Adapters adapters, Adapters::Read(settings.adapters));
+  const auto modules = adapters.modules();
+  setup.adapters = std::make_shared<const Adapters>(std::move(adapters));
+  if (modules == nullptr) {
+    setup.cache = SessionCache::Open(settings, path, std::move(bytes));
+    return setup;
+  }
+  // The model that runs has more inputs than the file's, which the cache's key does not know.
+  setup.is_of_file = false;
+  setup.import = [import = std::move(setup.import), modules](const ImportOptions& options) {
+    ImportOptions with = options;
+    with.adapters = modules;
+    return import(with);
+  };
+  return setup;
+}
+
+}  // namespace anemone

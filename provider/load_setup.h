@@ -1,0 +1,55 @@
+// provider/load_setup.h: what all programs of a session share: how its model is imported and
+// planned, one thread budget and one of memory.
+#ifndef ANEMONE_PROVIDER_LOAD_SETUP_H_
+#define ANEMONE_PROVIDER_LOAD_SETUP_H_
+
+#include <tbb/task_arena.h>
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "anemone/settings.h"
+#include "engine/device.h"
+#include "partitioner/plan.h"
+#include "provider/adapters/adapters.h"
+#include "provider/buckets/bucketing.h"
+#include "provider/cpu_parts.h"
+#include "provider/devices.h"
+#include "provider/importing.h"
+#include "provider/memory_budget.h"
+#include "provider/range_watch.h"
+#include "provider/session_cache.h"
+
+namespace anemone {
+
+struct LoadedModel;
+
+struct LoadSetup {
+  Settings settings;
+  ModelFile file;
+  bool is_of_file = true;  // ONNX Runtime may read the file itself: it has the weights to run with
+  Bucketing::Import import;
+  std::shared_ptr<const SessionCache> cache;  // null: there is none
+  std::shared_ptr<const Adapters> adapters;   // their modules are in `import`
+  // Of new weights: the model that runs. The new one must have the same plan, and takes over its
+  // programs if the device can reload them. Null: there is none.
+  std::shared_ptr<const LoadedModel> before;
+  PlanOptions planning;
+  SoftwareOptions software;
+  std::shared_ptr<MemoryBudget> memory;
+  std::shared_ptr<LazyRuntime> runtime;
+  std::shared_ptr<tbb::task_arena> arena;
+  std::shared_ptr<RangeWarnings> warnings;  // of runs
+  std::shared_ptr<RangeWatch> watch;
+  std::shared_ptr<DeviceNotes> notes;
+};
+
+// Of the model at `path`, or in memory if `bytes` is not null. Errors: those of settings.
+absl::StatusOr<LoadSetup> MakeLoadSetup(const Settings& settings, Bucketing::Import import,
+                                        const std::string& path,
+                                        std::shared_ptr<const std::string> bytes);
+
+}  // namespace anemone
+
+#endif  // ANEMONE_PROVIDER_LOAD_SETUP_H_

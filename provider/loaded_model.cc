@@ -1,0 +1,287 @@
+#include "provider/loaded_model.h"
+
+#include <utility>
+
+#include "absl/time/clock.h"
+#include "base/status_macros.h"
+#include "importer/importer.h"
+#include "importer/read/bindings.h"
+#include "partitioner/plan_text.h"
+#include "provider/ports.h"
+#include "provider/weight_check.h"
+#include "provider/weights/same_plan.h"
+#include "provider/weights/weight_places.h"
+
+namespace anemone {
+namespace {
+
+// Times the steps of loading.
+class Stopwatch {
+ public:
+  double Lap() {
+    absl::Time now = absl::Now();
+    double took = absl::ToDoubleMilliseconds(now - start_);
+    start_ = now;
+    return took;
+  }
+
+ private:
+  absl::Time start_ = absl::Now();
+};
+
+// Imports and plans the model when it is called.
+std::function<absl::StatusOr<Planned>()> PlanLater(const LoadSetup& setup,
+                                                   const ImportOptions& importing) {
+  return [setup, importing]() -> absl::StatusOr<Planned> {
+    ANEMONE_ASSIGN_OR_RETURN(Model model, setup.import(importing));
+    ANEMONE_ASSIGN_OR_RETURN(Plan plan, MakePlan(model, setup.planning));
+    return Planned{std::move(model), std::move(plan)};
+  };
+}
+
+}  // namespace
+
+absl::StatusOr<LoadedModel::Imported> LoadedModel::Import(const LoadSetup& setup,
+                                                          ImportOptions importing) {
+  Imported made;
+  importing.as_read = &made.as_read;
+  ANEMONE_ASSIGN_OR_RETURN(made.model, setup.import(importing));
+  return made;
+}
+
+void LoadedModel::SetPorts(const Graph& graph) {
+  for (ValueId v : graph.inputs) inputs.push_back(PortOf(graph, v));
+  for (ValueId v : graph.outputs) outputs.push_back(PortOf(graph, v));
+}
+
+// Frees the constants that programs of the engine have packed, and that sessions of ONNX Runtime
+// hold. The others are outputs of the model, and what bodies read.
+void LoadedModel::DropWeights() {
+  Graph& graph = planned.model.graph;
+  std::vector<bool> kept(graph.values.size());
+  const auto keep = [&](const std::vector<ValueId>& values) {
+    for (ValueId v : values) {
+      if (v != kNone) kept[v] = true;
+    }
+  };
+  keep(graph.outputs);
+  for (Segment& segment : planned.plan.segments) {
+    for (Unit& unit : segment.network.units) unit.weights.clear();
+    for (Constant& constant : segment.network.constants) constant.tensor = Tensor();
+    if (segment.bodies.empty()) continue;
+    for (NodeId id : segment.nodes) {
+      keep(graph.nodes[id].inputs);
+      keep(graph.nodes[id].captures);
+    }
+  }
+  for (size_t v = 0; v < kept.size(); ++v) {
+    if (!kept[v]) graph.values[v].constant.reset();
+  }
+}
+
+absl::Status LoadedModel::TakeResources(const LoadSetup& setup, const MemoryNeed& need) {
+  arena = setup.arena;
+  warnings = setup.warnings;
+  watch = setup.watch;
+  notes = setup.notes;
+  observed = setup.settings.hazards;
+  const std::string& path = setup.file.path;
+  ANEMONE_ASSIGN_OR_RETURN(memory, setup.memory->Take(path.empty() ? "the model" : path, need));
+  // A model without CPU segments runs without ONNX Runtime.
+  if (summary.cpu_segments > 0) {
+    ANEMONE_ASSIGN_OR_RETURN(runtime, setup.runtime->Get());
+  }
+  return absl::OkStatus();
+}
+
+// A model without engine segments is one session of its file, if ONNX Runtime reads it.
+absl::StatusOr<std::vector<CpuPart>> LoadedModel::CpuParts(const LoadSetup& setup,
+                                                           const Graph* as_read) {
+  const Graph& graph = planned.model.graph;
+  if (runtime != nullptr && summary.engine_segments == 0 && setup.is_of_file) {
+    whole = WholeOnCpu(graph, planned.plan);
+    std::vector<CpuModel> models(1);
+    models[0].is_file = true;
+    auto parts = MakeCpuParts(runtime, graph, std::move(models), *whole, setup.file);
+    if (parts.ok()) return parts;
+    whole.reset();
+  }
+  return MakeCpuParts(runtime, graph, planned.plan, as_read);
+}
+
+// The program of `before`, which a reload will change; or a new one, if that is not possible.
+absl::StatusOr<std::shared_ptr<const Program>> LoadedModel::TakeOver(const LoadedModel& before,
+                                                                     int segment,
+                                                                     const Network& network) {
+  const std::shared_ptr<const Program> program = before.scheduler.Get()->program(segment);
+  auto reload = before.device->PrepareReload(*program, network);
+  if (reload.ok()) {
+    reloads.push_back(*std::move(reload));
+    return program;
+  }
+  if (!absl::IsUnimplemented(reload.status())) return reload.status();
+  return device->Compile(network, *planned.plan.target, planned.plan.route);
+}
+
+absl::Status LoadedModel::Compile(const LoadSetup& setup, std::vector<CpuPart> cpu_parts) {
+  ANEMONE_ASSIGN_OR_RETURN(
+      device, MakeDevice(setup.settings, *planned.plan.target, setup.software,
+                         [notes = notes](const std::string& note) { notes->Add(note); }));
+  Scheduler::MakeProgram make;
+  if (setup.before != nullptr && setup.before->device != nullptr && device->reloads()) {
+    make = [&](int segment, const Network& network) {
+      return TakeOver(*setup.before, segment, network);
+    };
+  }
+  absl::Status compiled;
+  arena->execute([&] {
+    auto made =
+        Scheduler::Make(planned.model.graph, whole ? *whole : planned.plan, *device, runtime,
+                        setup.settings.heed_limits, watch.get(), std::move(cpu_parts), make);
+    compiled = made.status();
+    if (made.ok()) scheduler.Set(*std::move(made));
+  });
+  return compiled;
+}
+
+absl::StatusOr<std::unique_ptr<LoadedModel>> LoadedModel::Make(const LoadSetup& setup,
+                                                               const ImportOptions& importing,
+                                                               Imported imported) {
+  auto made = std::make_unique<LoadedModel>();
+  Planned& planned = made->planned;
+  planned.model = std::move(imported.model);
+  Stopwatch watch;
+  ANEMONE_ASSIGN_OR_RETURN(planned.plan, MakePlan(planned.model, setup.planning));
+  setup.arena->execute([&] { WarnOfWeights(planned.model, planned.plan); });
+  made->load_times.plan = watch.Lap();
+  made->summary = SummaryOf(planned.plan);
+  made->line = anemone::PlanLine(planned.model, planned.plan);
+  if (setup.before != nullptr) ANEMONE_RETURN_IF_ERROR(CheckSamePlan(*setup.before, *made));
+  MemoryNeed need;
+  if (setup.memory->is_limited()) {
+    need = NeedOf(planned.model.graph, planned.plan, setup.software, setup.settings.heed_limits);
+  }
+  ANEMONE_RETURN_IF_ERROR(made->TakeResources(setup, need));
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<CpuPart> parts,
+                           made->CpuParts(setup, imported.as_read.get()));
+  std::vector<CpuModel> models;
+  models.reserve(parts.size());
+  for (CpuPart& part : parts) models.push_back(std::move(part.model));
+  ANEMONE_RETURN_IF_ERROR(made->Compile(setup, std::move(parts)));
+  if (setup.cache != nullptr) {
+    setup.cache->Store(importing, planned.model.graph, made->whole ? *made->whole : planned.plan,
+                       models, {.line = made->line, .summary = made->summary, .need = need});
+  }
+  if (!setup.settings.hazards) {
+    made->places =
+        std::make_shared<const WeightPlaces>(*imported.as_read, planned.model, planned.plan);
+    made->DropWeights();
+  }
+  made->load_times.compile = watch.Lap();
+  made->SetPorts(planned.model.graph);
+  return made;
+}
+
+absl::StatusOr<std::unique_ptr<LoadedModel>> LoadedModel::Find(const LoadSetup& setup,
+                                                               const ImportOptions& importing) {
+  Stopwatch watch;
+  if (setup.cache == nullptr) return nullptr;
+  std::optional<PlannedModel> found = setup.cache->Find(importing);
+  if (!found) return nullptr;
+  auto made = std::make_unique<LoadedModel>();
+  made->planned = {.model = {.graph = std::move(found->graph)}, .plan = std::move(found->plan)};
+  made->line = std::move(found->facts.line);
+  made->summary = std::move(found->facts.summary);
+  made->plan_again = PlanLater(setup, importing);
+  made->load_times.load = watch.Lap();
+  ANEMONE_RETURN_IF_ERROR(made->TakeResources(setup, found->facts.need));
+  ANEMONE_ASSIGN_OR_RETURN(
+      std::vector<CpuPart> parts,
+      MakeCpuParts(made->runtime, made->planned.model.graph, std::move(found->cpu_models),
+                   made->planned.plan, setup.file));
+  ANEMONE_RETURN_IF_ERROR(made->Compile(setup, std::move(parts)));
+  made->DropWeights();
+  made->load_times.compile = watch.Lap();
+  made->SetPorts(made->planned.model.graph);
+  return made;
+}
+
+absl::StatusOr<std::unique_ptr<LoadedModel>> LoadedModel::OnCpu(const LoadSetup& setup,
+                                                                const ImportOptions& importing) {
+  const Settings& settings = setup.settings;
+  const bool is_plain = settings.dims.empty() && settings.shapes.empty() && !settings.hazards &&
+                        !setup.memory->is_limited();
+  if (!setup.planning.policy.cpu_only || !is_plain || !setup.is_of_file) return nullptr;
+  Stopwatch watch;
+  const auto opened = setup.runtime->Get();
+  if (!opened.ok()) return nullptr;
+  std::optional<WholeModel> model = OpenWhole(*opened, setup.file);
+  if (!model) return nullptr;
+  auto made = std::make_unique<LoadedModel>();
+  made->planned.model.graph = std::move(model->graph);
+  made->planned.plan = {.target = setup.planning.target, .route = setup.planning.route};
+  made->whole = WholeOnCpu(made->planned.model.graph, made->planned.plan);
+  made->plan_again = PlanLater(setup, importing);
+  made->is_unasked = true;
+  made->summary.cpu_segments = 1;
+  ANEMONE_RETURN_IF_ERROR(made->TakeResources(setup, {}));
+  std::vector<CpuPart> parts;
+  parts.push_back(std::move(model->part));
+  ANEMONE_RETURN_IF_ERROR(made->Compile(setup, std::move(parts)));
+  made->load_times.compile = watch.Lap();
+  made->SetPorts(made->planned.model.graph);
+  return made;
+}
+
+std::unique_ptr<LoadedModel> LoadedModel::OfSizes(Bucketing buckets, const LoadTimes& begun,
+                                                  const LoadSetup& setup) {
+  auto made = std::make_unique<LoadedModel>();
+  made->observed = setup.settings.hazards;
+  made->warnings = setup.warnings;
+  made->notes = setup.notes;
+  made->SetPorts(buckets.free().graph);
+  const auto load =
+      [setup](
+          const ImportOptions& importing) -> absl::StatusOr<std::shared_ptr<const LoadedModel>> {
+    ANEMONE_ASSIGN_OR_RETURN(std::unique_ptr<LoadedModel> made, Find(setup, importing));
+    if (made != nullptr) return made;
+    Stopwatch watch;
+    ANEMONE_ASSIGN_OR_RETURN(Imported imported, Import(setup, importing));
+    const double took = watch.Lap();
+    ANEMONE_ASSIGN_OR_RETURN(made, Make(setup, importing, std::move(imported)));
+    made->load_times.load = took;
+    return made;
+  };
+  const Bucketed::Options options = {.planning = setup.planning,
+                                     .most_exact = static_cast<size_t>(setup.settings.max_plans),
+                                     .memory_is_limited = setup.memory->is_limited(),
+                                     .begun = begun};
+  made->sizes = std::make_unique<Bucketed>(std::move(buckets), options, load);
+  return made;
+}
+
+absl::StatusOr<std::unique_ptr<LoadedModel>> LoadedModel::Load(const LoadSetup& setup) {
+  const Settings& settings = setup.settings;
+  const ImportOptions importing = ImportingOptions(settings, setup.runtime);
+  Stopwatch watch;
+  if (!settings.buckets.empty()) {
+    ANEMONE_ASSIGN_OR_RETURN(Bucketing buckets,
+                             Bucketing::Make(settings.buckets, importing, setup.import));
+    return OfSizes(std::move(buckets), {}, setup);
+  }
+  ANEMONE_ASSIGN_OR_RETURN(auto whole, OnCpu(setup, importing));
+  if (whole != nullptr) return whole;
+  ANEMONE_ASSIGN_OR_RETURN(auto found, Find(setup, importing));
+  if (found != nullptr) return found;
+  ANEMONE_ASSIGN_OR_RETURN(Imported imported, Import(setup, importing));
+  const LoadTimes begun = {.load = watch.Lap()};
+  if (!UnboundDims(imported.model).empty()) {
+    return OfSizes(Bucketing::OfArrays(std::move(imported.model), importing, setup.import), begun,
+                   setup);
+  }
+  ANEMONE_ASSIGN_OR_RETURN(auto made, Make(setup, importing, std::move(imported)));
+  made->load_times.load = begun.load;
+  return made;
+}
+
+}  // namespace anemone

@@ -1,0 +1,147 @@
+// provider/loaded_model.h: what a session has loaded: a model with its plan, compiled. Of a model
+// with several sizes it is one for each size. session.cc has the functions that users call.
+//
+//   loaded_model.cc        makes it: import, plan, compile, cache
+//   loaded_model_run.cc    runs it
+//   loaded_model_plans.cc  its plans as text, and what runs warned of
+#ifndef ANEMONE_PROVIDER_LOADED_MODEL_H_
+#define ANEMONE_PROVIDER_LOADED_MODEL_H_
+
+#include <tbb/task_arena.h>
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "anemone/session.h"
+#include "engine/device.h"
+#include "partitioner/plan.h"
+#include "provider/buckets/bucketed.h"
+#include "provider/load_setup.h"
+#include "provider/run_inputs.h"
+#include "provider/scheduler.h"
+
+namespace anemone {
+
+class WeightPlaces;  // provider/weights/weight_places.h
+
+// A model and its plan.
+struct Planned {
+  Model model;
+  Plan plan;
+};
+
+// The scheduler of a model. New weights put another in its place while runs go on; a run keeps the
+// one it began with.
+class SchedulerSlot {
+ public:
+  std::shared_ptr<Scheduler> Get() const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return scheduler_;
+  }
+  void Set(std::shared_ptr<Scheduler> scheduler) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    scheduler_.swap(scheduler);  // the old one is freed after the lock
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::shared_ptr<Scheduler> scheduler_;
+};
+
+struct LoadedModel {
+  std::shared_ptr<const void> memory;  // what it has taken of the budget
+  Planned planned;                     // of a plan from the cache: what runs, as in PlannedModel
+  std::optional<Plan> whole;           // WholeOnCpu(), which runs instead
+  std::string line;                    // PlanLine()
+  PlanSummary summary;
+  std::shared_ptr<RangeWarnings> warnings;  // of runs
+  std::shared_ptr<RangeWatch> watch;
+  std::shared_ptr<DeviceNotes> notes;
+  std::unique_ptr<Device> device;
+  std::shared_ptr<const OrtRuntime> runtime;
+  mutable SchedulerSlot scheduler;
+  // Of new weights: to be applied before the first run, while LoadSetup::before does not run.
+  std::vector<std::unique_ptr<Reload>> reloads;
+  std::shared_ptr<const WeightPlaces> places;  // null: not known, as in a plan from the cache
+  std::shared_ptr<tbb::task_arena> arena;
+  std::vector<PortInfo> inputs, outputs;
+  LoadTimes load_times;
+  bool observed = false;  // loaded with Settings::hazards
+  // The programs of several sizes, if there are buckets or free dimensions. If not null, it has all
+  // except inputs and outputs.
+  std::unique_ptr<Bucketed> sizes;
+
+  // A plan from the cache has no reasons: if they are asked for, the model is planned again.
+  std::function<absl::StatusOr<Planned>()> plan_again;  // null if `planned` is whole
+  bool is_unasked = false;  // `line` and `summary` are those of plan_again() too
+  mutable std::mutex replanning;
+  mutable std::optional<absl::StatusOr<Planned>> replanned;
+
+  // Errors: those of Session::Load().
+  static absl::StatusOr<std::unique_ptr<LoadedModel>> Load(const LoadSetup& setup);
+
+  // As the functions of Session.
+  absl::StatusOr<NamedValues> Run(const NamedValues& given, Trace* trace, HazardLog* hazards) const;
+  absl::StatusOr<std::map<std::string, Tensor>> RunTensors(
+      const std::map<std::string, Tensor>& given, Trace* trace, HazardLog* hazards = nullptr) const;
+  absl::StatusOr<std::vector<Hazard>> FindHazards(const std::map<std::string, Tensor>& given) const;
+
+  std::string PlanLine() const;
+  std::string PlanText(bool every_node, int width) const;
+  std::string PlanJson() const;
+  PlanSummary Summary() const;
+  std::vector<std::string> RunWarnings() const;
+  LoadTimes times() const { return sizes != nullptr ? sizes->times() : load_times; }
+
+  bool has_buckets() const { return sizes != nullptr && sizes->has_buckets(); }
+
+ private:
+  struct Imported {
+    Model model;
+    std::shared_ptr<const Graph> as_read;  // ImportOptions::as_read
+  };
+  static absl::StatusOr<Imported> Import(const LoadSetup& setup, ImportOptions importing);
+  static std::unique_ptr<LoadedModel> OfSizes(Bucketing buckets, const LoadTimes& begun,
+                                              const LoadSetup& setup);
+  // Of a model that has been imported, or that is in the cache (null: it is not).
+  static absl::StatusOr<std::unique_ptr<LoadedModel>> Make(const LoadSetup& setup,
+                                                           const ImportOptions& importing,
+                                                           Imported imported);
+  static absl::StatusOr<std::unique_ptr<LoadedModel>> Find(const LoadSetup& setup,
+                                                           const ImportOptions& importing);
+  // Of the policy that keeps every node on the CPU: ONNX Runtime reads the model, and it is
+  // imported and planned only if someone asks where its nodes run. Null: it must be imported first.
+  static absl::StatusOr<std::unique_ptr<LoadedModel>> OnCpu(const LoadSetup& setup,
+                                                            const ImportOptions& importing);
+  absl::Status TakeResources(const LoadSetup& setup, const MemoryNeed& need);
+  absl::StatusOr<std::vector<CpuPart>> CpuParts(const LoadSetup& setup, const Graph* as_read);
+  absl::Status Compile(const LoadSetup& setup, std::vector<CpuPart> cpu_parts);
+  absl::StatusOr<std::shared_ptr<const Program>> TakeOver(const LoadedModel& before, int segment,
+                                                          const Network& network);
+  void SetPorts(const Graph& graph);
+  void DropWeights();
+
+  absl::StatusOr<const Planned*> WholePlan() const;
+  std::string NodeOf(absl::string_view unit) const;
+  // The sizes are those of each run, and there was none yet.
+  bool is_unplanned() const {
+    return sizes != nullptr && !has_buckets() && sizes->last() == nullptr;
+  }
+  // Of several sizes without buckets: the program whose plan is shown. Null before the first run.
+  std::shared_ptr<const LoadedModel> Shown() const {
+    return sizes == nullptr || has_buckets() ? nullptr : sizes->last();
+  }
+};
+
+PlanSummary SummaryOf(const Plan& plan);
+
+}  // namespace anemone
+
+#endif  // ANEMONE_PROVIDER_LOADED_MODEL_H_

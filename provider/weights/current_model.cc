@@ -1,0 +1,108 @@
+#include "provider/weights/current_model.h"
+
+#include <utility>
+
+#include "absl/cleanup/cleanup.h"
+#include "base/status_macros.h"
+#include "provider/weights/quick_update.h"
+#include "provider/weights/same_plan.h"
+
+namespace anemone {
+namespace {
+
+// The setup of the model with these initializers in place of the file's. It has no cache: an entry
+// would have to be named by all of these weights, and few are used twice.
+LoadSetup WithWeights(const LoadSetup& setup, std::shared_ptr<const NewWeights> weights) {
+  LoadSetup changed = setup;
+  changed.cache = nullptr;
+  changed.is_of_file = false;
+  changed.import = [import = setup.import,
+                    weights = std::move(weights)](const ImportOptions& options) {
+    ImportOptions with = options;
+    with.weights = weights;
+    return import(with);
+  };
+  return changed;
+}
+
+// Applies all of them or none.
+absl::Status ApplyAll(const std::vector<std::unique_ptr<Reload>>& reloads) {
+  for (size_t i = 0; i < reloads.size(); ++i) {
+    const absl::Status failed = reloads[i]->Apply();
+    if (failed.ok()) continue;
+    while (i > 0) ANEMONE_RETURN_IF_ERROR(reloads[--i]->Undo());
+    return failed;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<CurrentModel>> CurrentModel::Make(
+    const LoadSetup& setup, std::shared_ptr<const LoadedModel> model) {
+  Adapters adapters = *setup.adapters;
+  ANEMONE_RETURN_IF_ERROR(adapters.FitTo(model->inputs));
+  return std::shared_ptr<CurrentModel>(
+      new CurrentModel(setup, std::move(adapters), std::move(model)));
+}
+
+CurrentModel::CurrentModel(LoadSetup setup, Adapters adapters,
+                           std::shared_ptr<const LoadedModel> model)
+    : adapters_(std::move(adapters)),
+      inputs_(adapters_.WithoutOurs(model->inputs)),
+      outputs_(model->outputs),
+      setup_(std::move(setup)),
+      gate_(model->device != nullptr && model->device->reloads() ? std::make_shared<RunGate>()
+                                                                 : nullptr),
+      model_(std::move(model)) {}
+
+std::shared_ptr<const LoadedModel> CurrentModel::Get() const {
+  if (gate_ != nullptr) gate_->Enter();
+  std::unique_lock<std::mutex> lock(mutex_);
+  std::shared_ptr<const LoadedModel> model = model_;
+  lock.unlock();
+  if (gate_ == nullptr) return model;
+  const LoadedModel* const held = model.get();
+  return {held, [model = std::move(model), gate = gate_](const LoadedModel*) { gate->Leave(); }};
+}
+
+absl::Status CurrentModel::UpdateWeights(const NewWeights& weights) {
+  if (weights.empty()) return absl::OkStatus();
+  const std::lock_guard<std::mutex> updating(updating_);
+  NewWeights all = weights_, changed;
+  for (const auto& [name, tensor] : weights) all[name] = changed[name] = tensor.Copy();
+  const std::shared_ptr<const LoadedModel> before = model_;  // only updates change it
+  std::shared_ptr<Scheduler> quick;
+  absl::Status status;
+  if (before->sizes == nullptr) {
+    before->arena->execute([&] {
+      auto made = QuickUpdate(*before, changed, all);
+      status = made.status();
+      if (made.ok()) quick = *std::move(made);
+    });
+  }
+  ANEMONE_RETURN_IF_ERROR(status);
+  if (quick != nullptr) {
+    before->scheduler.Set(std::move(quick));
+    weights_ = std::move(all);
+    return absl::OkStatus();
+  }
+  LoadSetup setup = WithWeights(setup_, std::make_shared<const NewWeights>(all));
+  if (before->sizes == nullptr) setup.before = before;
+  ANEMONE_ASSIGN_OR_RETURN(std::unique_ptr<LoadedModel> now, LoadedModel::Load(setup));
+  if (before->sizes != nullptr) {
+    ANEMONE_RETURN_IF_ERROR(now->sizes->MakeThoseOf(*before->sizes, CheckSamePlan));
+  }
+  if (gate_ != nullptr) gate_->Close();
+  const absl::Cleanup open = [&] {
+    if (gate_ != nullptr) gate_->Open();
+  };
+  ANEMONE_RETURN_IF_ERROR(ApplyAll(now->reloads));
+  now->reloads.clear();
+  weights_ = std::move(all);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  model_ = std::move(now);
+  return absl::OkStatus();
+}
+
+}  // namespace anemone

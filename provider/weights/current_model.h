@@ -1,0 +1,60 @@
+// provider/weights/current_model.h: the model that a session runs, which UpdateWeights() replaces
+// while runs go on. A run keeps the model that was current when it began.
+//
+//   ANEMONE_RETURN_IF_ERROR(current.UpdateWeights({{"conv1.weight", tensor}}));
+//   const std::shared_ptr<const LoadedModel> model = current.Get();
+#ifndef ANEMONE_PROVIDER_WEIGHTS_CURRENT_MODEL_H_
+#define ANEMONE_PROVIDER_WEIGHTS_CURRENT_MODEL_H_
+
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "anemone/session.h"
+#include "importer/new_weights.h"
+#include "provider/adapters/adapters.h"
+#include "provider/load_setup.h"
+#include "provider/loaded_model.h"
+#include "provider/weights/run_gate.h"
+
+namespace anemone {
+
+// Thread-safe.
+class CurrentModel {
+ public:
+  // `model` is of `setup`. kInvalidArgument: an adapter does not fit it.
+  static absl::StatusOr<std::shared_ptr<CurrentModel>> Make(
+      const LoadSetup& setup, std::shared_ptr<const LoadedModel> model);
+
+  // The programs do not change while the caller holds the model.
+  std::shared_ptr<const LoadedModel> Get() const;
+  // With the values of their inputs.
+  const Adapters& adapters() const { return adapters_; }
+  // Of the model without adapters. New weights change no port.
+  const std::vector<PortInfo>& inputs() const { return inputs_; }
+  const std::vector<PortInfo>& outputs() const { return outputs_; }
+
+  // As Session::UpdateWeights(). Copies the tensors. One update at a time.
+  absl::Status UpdateWeights(const NewWeights& weights);
+
+ private:
+  CurrentModel(LoadSetup setup, Adapters adapters, std::shared_ptr<const LoadedModel> model);
+
+  const Adapters adapters_;
+  const std::vector<PortInfo> inputs_, outputs_;
+  const LoadSetup setup_;  // of the file's weights
+
+  std::mutex updating_;  // guards weights_
+  NewWeights weights_;   // of all updates
+
+  // Null if the device never changes programs in place.
+  const std::shared_ptr<RunGate> gate_;
+  mutable std::mutex mutex_;  // guards model_
+  std::shared_ptr<const LoadedModel> model_;
+};
+
+}  // namespace anemone
+
+#endif  // ANEMONE_PROVIDER_WEIGHTS_CURRENT_MODEL_H_

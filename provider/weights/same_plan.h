@@ -1,0 +1,22 @@
+// provider/weights/same_plan.h: whether a model with new weights runs in the same way as before.
+#ifndef ANEMONE_PROVIDER_WEIGHTS_SAME_PLAN_H_
+#define ANEMONE_PROVIDER_WEIGHTS_SAME_PLAN_H_
+
+#include "absl/status/status.h"
+#include "engine/network.h"
+#include "provider/loaded_model.h"
+
+namespace anemone {
+
+// kFailedPrecondition if the segments or their networks differ in more than the elements of
+// constants: then a weight decides what is compiled, for example because a unit has it as a
+// parameter, or because fp16 cannot hold it and its node must be on the CPU. The message names the
+// first difference. Of models with several sizes compares nothing: their programs are compared.
+absl::Status CheckSamePlan(const LoadedModel& before, const LoadedModel& now);
+
+// The same of two networks. The tensors of constants and weights may be missing.
+absl::Status CheckSameNetwork(const Network& before, const Network& now);
+
+}  // namespace anemone
+
+#endif  // ANEMONE_PROVIDER_WEIGHTS_SAME_PLAN_H_

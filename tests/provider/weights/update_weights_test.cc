@@ -1,0 +1,469 @@
+// Session::UpdateWeights(): a session with new weights computes the same bits as one that loads a
+// model with these weights, whatever was computed from them, and never a mix of old and new.
+#include <gmock/gmock.h>
+
+#include <atomic>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <limits>
+#include <random>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "anemone/session.h"
+#include "importer/importer.h"
+#include "importer/new_weights.h"
+#include "partitioner/plan.h"
+#include "provider/weights/weight_places.h"
+#include "tests/on_onnx_runtime.h"
+#include "tests/onnx_text.h"
+#include "tests/provider/ramp.h"
+#include "tests/round_trip.h"
+#include "tests/status_matchers.h"
+
+namespace anemone {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+struct Net {
+  const char* name;
+  const char* text;
+  Tensors inputs;
+  const char* policy = "max-engine";
+};
+
+// Weights that are used as they are, and all that is computed from weights.
+const std::vector<Net>& Nets() {
+  static const auto& nets = *new std::vector<Net>{
+      {"conv",
+       "(float[1,3,8,8] x) => (float[1,4,8,8] y) <float[4,3,3,3] w, float[4] b>"
+       "{ y = Conv<pads=[1,1,1,1]>(x, w, b) }",
+       {{"x", Ramp({1, 3, 8, 8})}}},
+      {"conv-batch-norm",
+       "(float[1,3,8,8] x) => (float[1,4,8,8] y)"
+       "<float[4,3,3,3] w, float[4] b, float[4] s, float[4] t, float[4] m, float[4] v>"
+       "{ c = Conv<pads=[1,1,1,1]>(x, w, b) n = BatchNormalization(c, s, t, m, v) y = Relu(n) }",
+       {{"x", Ramp({1, 3, 8, 8})}}},
+      {"conv-scale-shift",
+       "(float[1,3,8,8] x) => (float[1,4,8,8] y)"
+       "<float[4,3,3,3] w, float[1,4,1,1] s, float[1,4,1,1] t>"
+       "{ c = Conv<pads=[1,1,1,1]>(x, w) a = Mul(c, s) y = Add(a, t) }",
+       {{"x", Ramp({1, 3, 8, 8})}}},
+      {"deconv",
+       "(float[1,3,8,8] x) => (float[1,4,16,16] y) <float[3,4,2,2] w, float[4] b>"
+       "{ y = ConvTranspose<strides=[2,2]>(x, w, b) }",
+       {{"x", Ramp({1, 3, 8, 8})}}},
+      {"gemm",
+       "(float[8,64] x) => (float[8,32] y) <float[32,64] w, float[32] b>"
+       "{ y = Gemm<transB=1>(x, w, b) }",
+       {{"x", Ramp({8, 64})}}},
+      {"gemm-factors",
+       "(float[8,64] x) => (float[8,32] y) <float[64,32] w, float[32] b>"
+       "{ y = Gemm<alpha=0.5, beta=2.0>(x, w, b) }",
+       {{"x", Ramp({8, 64})}}},
+      {"layers",
+       "(float[1,16,64] x) => (float[1,16,32] y)"
+       "<float[64,64] w, float[64] b, float[32,64] v, float[32] c, float[64] g, float[64] h>"
+       "{ m = MatMul(x, w) a = Add(m, b) r = Relu(a)"
+       "  n = LayerNormalization<axis=-1>(r, g, h)"
+       "  t = Transpose<perm=[1,0]>(v) k = MatMul(n, t) y = Add(c, k) }",
+       {{"x", Ramp({1, 16, 64})}}},
+      {"folded",
+       "(float[1,16,64] x) => (float[1,16,64] y) <float[64,64] w, float[64,64] v>"
+       "{ u = Mul(w, v) s = Sigmoid(u) y = MatMul(x, s) }",
+       {{"x", Ramp({1, 16, 64})}}},
+      {"tied",
+       "(float[4,64] x) => (float[4,64] y, float[4,64] z) <float[64,64] w>"
+       "{ y = MatMul(x, w) t = Transpose<perm=[1,0]>(w) z = MatMul(x, t) }",
+       {{"x", Ramp({4, 64})}}},
+      {"lstm",
+       "(float[4,1,8] x) => (float[4,1,1,16] y)"
+       "<float[1,64,8] w, float[1,64,16] r, float[1,128] b>"
+       "{ y = LSTM<hidden_size=16>(x, w, r, b) }",
+       {{"x", Ramp({4, 1, 8})}}},
+      {"with-cpu-segment",
+       "(float[1,4,8,8] x) => (float[1,64] y) <float[4,4,1,1] k, float[64,64] w, float[64] b>"
+       "{ c = Conv(x, k) p = MaxPool<kernel_shape=[2,2], strides=[2,2]>(c) f = Flatten(p)"
+       "  m = MatMul(f, w) y = Add(m, b) }",
+       {{"x", Ramp({1, 4, 8, 8})}},
+       "refuse:Pooling"},
+      {"weight-on-cpu",
+       "(float[1,4,8,8] x) => (float[1,4,8,8] y) <float[4,4,1,1] k, float[4,4,1,1] j>"
+       "{ c = Conv(x, k) r = Relu(c) y = Conv(r, j) }",
+       {{"x", Ramp({1, 4, 8, 8})}},
+       "refuse:node:c"},
+      {"all-on-cpu",
+       "(float[8,64] x) => (float[8,32] y) <float[64,32] w> { y = MatMul(x, w) }",
+       {{"x", Ramp({8, 64})}},
+       "cpu"},
+      {"body",
+       "(float[8,64] x, bool c) => (float[8,64] y) <float[64,64] v>"
+       "{ y = If(c) <then_branch = a () => (float[8,64] s)"
+       "  <float[64,64] w> { s = MatMul(x, w) },"
+       "  else_branch = b () => (float[8,64] t) { t = MatMul(x, v) }> }",
+       {{"x", Ramp({8, 64})}, {"c", Tensor::Of<bool>(DataType::kBool, {}, {true})}}},
+      {"output",
+       "(float[8,64] x) => (float[8,64] y, float[64] b) <float[64] b> { y = Add(x, b) }",
+       {{"x", Ramp({8, 64})}}},
+  };
+  return nets;
+}
+
+onnx::ModelProto FilledModel(const std::string& text, int seed = 1) {
+  std::mt19937 random(seed);
+  onnx::ModelProto model = ModelOfText(text);
+  onnx::GraphProto& graph = *model.mutable_graph();
+  for (onnx::NodeProto& node : *graph.mutable_node()) {
+    for (onnx::AttributeProto& attribute : *node.mutable_attribute()) {
+      if (attribute.has_g()) FillDeclared(*attribute.mutable_g(), 0.1f, 0.5f, random);
+    }
+  }
+  FillDeclared(graph, 0.1f, 0.5f, random);
+  return model;
+}
+
+// Changes every float initializer of the graph and its bodies, in `graph` and in `weights`.
+void Perturb(onnx::GraphProto& graph, std::mt19937& random, NewWeights& weights) {
+  std::uniform_real_distribution<float> change(-0.05f, 0.05f);
+  for (onnx::TensorProto& tensor : *graph.mutable_initializer()) {
+    if (tensor.float_data().empty()) continue;
+    for (float& element : *tensor.mutable_float_data()) element += change(random);
+    weights[tensor.name()] =
+        Tensor::Floats({tensor.dims().begin(), tensor.dims().end()},
+                       {tensor.float_data().data(), static_cast<size_t>(tensor.float_data_size())});
+  }
+  for (onnx::NodeProto& node : *graph.mutable_node()) {
+    for (onnx::AttributeProto& attribute : *node.mutable_attribute()) {
+      if (attribute.has_g()) Perturb(*attribute.mutable_g(), random, weights);
+    }
+  }
+}
+
+struct Changed {
+  std::string model;
+  NewWeights weights;
+};
+Changed ChangeOf(onnx::ModelProto model, int seed) {
+  Changed changed;
+  std::mt19937 random(seed);
+  Perturb(*model.mutable_graph(), random, changed.weights);
+  changed.model = model.SerializeAsString();
+  return changed;
+}
+
+bool IsSame(const Tensors& got, const Tensors& want) {
+  if (got.size() != want.size()) return false;
+  for (const auto& [name, tensor] : want) {
+    const auto found = got.find(name);
+    if (found == got.end() || found->second.dims() != tensor.dims()) return false;
+    const auto ours = found->second.bytes(), theirs = tensor.bytes();
+    if (!std::equal(ours.begin(), ours.end(), theirs.begin(), theirs.end())) return false;
+  }
+  return true;
+}
+
+Session MustLoad(const std::string& model, const Settings& settings) {
+  auto session = Session::LoadBytes(model, settings);
+  EXPECT_TRUE(session.ok()) << session.status();
+  return *std::move(session);
+}
+
+Tensors MustRun(const Session& session, const Tensors& inputs) {
+  auto outputs = session.Run(inputs);
+  EXPECT_TRUE(outputs.ok()) << outputs.status();
+  return outputs.ok() ? *std::move(outputs) : Tensors();
+}
+
+TEST(UpdateWeights, EqualsLoadingTheChangedModel) {
+  for (const Net& net : Nets()) {
+    for (const char* numerics : {"fast", "exact"}) {
+      for (const char* layers : {"products", "convolutions"}) {
+        SCOPED_TRACE(absl::StrCat(net.name, " ", numerics, " ", layers));
+        const Settings settings = {
+            .policy = net.policy, .linear_layers = layers, .numerics = numerics};
+        const onnx::ModelProto model = FilledModel(net.text);
+        Session session = MustLoad(model.SerializeAsString(), settings);
+        const Tensors before = MustRun(session, net.inputs);
+        for (int seed : {2, 3}) {
+          const Changed changed = ChangeOf(model, seed);
+          ASSERT_THAT(session.UpdateWeights(changed.weights), IsOk());
+          const Tensors want = MustRun(MustLoad(changed.model, settings), net.inputs);
+          EXPECT_FALSE(IsSame(before, want));
+          EXPECT_TRUE(IsSame(MustRun(session, net.inputs), want));
+        }
+        // One at a time, back to the values of the file.
+        Changed file = ChangeOf(model, 4);
+        for (const auto& [name, tensor] : file.weights) {
+          ASSERT_THAT(session.UpdateWeights({{name, tensor}}), IsOk());
+        }
+        EXPECT_TRUE(IsSame(MustRun(session, net.inputs),
+                           MustRun(MustLoad(file.model, settings), net.inputs)));
+      }
+    }
+  }
+}
+
+// What needs no planning: factors and biases of layers as they are in the file.
+TEST(UpdateWeights, SaysWhichWeightsArePlain) {
+  const std::map<std::string, std::vector<std::string>> plain = {
+      {"conv", {"b", "w"}},
+      {"conv-batch-norm", {}},
+      {"conv-scale-shift", {}},
+      {"deconv", {"b", "w"}},
+      {"gemm", {"b", "w"}},
+      {"gemm-factors", {}},
+      {"layers", {"b", "w"}},  // c is in an entry with a transposed weight
+      {"folded", {}},
+      {"tied", {}},
+      {"lstm", {}},
+      {"output", {}}};
+  for (const Net& net : Nets()) {
+    const auto want = plain.find(net.name);
+    if (want == plain.end()) continue;
+    SCOPED_TRACE(net.name);
+    std::shared_ptr<const Graph> as_read;
+    ImportOptions options;
+    options.as_read = &as_read;
+    const auto model = ImportBytes(FilledModel(net.text).SerializeAsString(), "", options);
+    ASSERT_TRUE(model.ok()) << model.status();
+    const auto plan = MakePlan(*model, {.target = *FindTarget("h13"), .convolves_layers = false});
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    const WeightPlaces places(*as_read, *model, *plan);
+    std::vector<std::string> found;
+    for (const Value& value : as_read->values) {
+      if (places.Find(value.name) != nullptr) found.push_back(value.name);
+    }
+    std::sort(found.begin(), found.end());
+    EXPECT_EQ(found, want->second);
+  }
+}
+
+TEST(UpdateWeights, AnErrorChangesNothing) {
+  const Net& net = Nets()[0];
+  const onnx::ModelProto model = FilledModel(net.text);
+  Session session = MustLoad(model.SerializeAsString(), {});
+  const Tensors before = MustRun(session, net.inputs);
+  const Tensor good = ChangeOf(model, 2).weights.at("b");
+  const auto filled = [](DataType type, std::vector<int64_t> dims) {
+    return Tensor::Zeros(type, std::move(dims));
+  };
+  Tensor not_finite = filled(DataType::kFloat, {4, 3, 3, 3});
+  not_finite.mutable_data<float>()[5] = std::nanf("");
+  const struct {
+    const char* name;
+    Tensor tensor;
+    const char* text;
+  } bad[] = {
+      {"v", good, "weight 'v': the model has no such initializer; near names: 'b', 'w'"},
+      {"y", good, "weight 'y': the model has no such initializer"},
+      {"x", good, "weight 'x': the model has no such initializer"},
+      {"w", filled(DataType::kFloat, {4, 3, 9}), "weight 'w': got float32 4x3x9, the initializer"},
+      {"w", filled(DataType::kDouble, {4, 3, 3, 3}), "got float64 4x3x3x3"},
+      {"w", not_finite, "weight 'w': initializer 'w' has 1 NaN element, the model's has none"},
+  };
+  for (const auto& [name, tensor, text] : bad) {
+    EXPECT_THAT(session.UpdateWeights({{"b", good}, {name, tensor}}),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(text)));
+    EXPECT_TRUE(IsSame(MustRun(session, net.inputs), before));
+  }
+  EXPECT_THAT(session.UpdateWeights({}), IsOk());
+  EXPECT_TRUE(IsSame(MustRun(session, net.inputs), before));
+}
+
+// Two bodies may have initializers of one name.
+TEST(UpdateWeights, NamesOfInitializersInBodies) {
+  Session session = MustLoad(
+      FilledModel(
+          "(float[2,4] x, bool c) => (float[2,4] y)"
+          "{ y = If(c) <then_branch = a () => (float[2,4] s) <float[4] w> { s = Add(x, w) },"
+          "  else_branch = b () => (float[2,4] t) <float[4] w> { t = Mul(x, w) }> }")
+          .SerializeAsString(),
+      {});
+  const Tensor given = Tensor::Floats({4}, {1, 2, 3, 4});
+  EXPECT_THAT(session.UpdateWeights({{"w", given}}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("several bodies"), HasSubstr("'/then_branch:If_0/w'"))));
+  ASSERT_THAT(session.UpdateWeights({{"/then_branch:If_0/w", given}}), IsOk());
+  const Tensors inputs = {{"x", Ramp({2, 4})},
+                          {"c", Tensor::Of<bool>(DataType::kBool, {}, {true})}};
+  const Tensor y = MustRun(session, inputs).at("y");
+  for (int i = 0; i < 8; ++i) {
+    EXPECT_EQ(y.at<float>(i), inputs.at("x").at<float>(i) + given.at<float>(i % 4));
+  }
+}
+
+// The scale is a parameter of a unit. The large bias must be on the CPU.
+TEST(UpdateWeights, RefusesAWeightThatDecidesThePlan) {
+  const Tensors inputs = {{"x", Ramp({1, 8, 4, 4})}};
+  Session scale = MustLoad(
+      BytesOfText("(float[1,8,4,4] x) => (float[1,8,4,4] y) <float s = {0.5}> { y = Mul(x, s) }"),
+      {});
+  const Tensors before = MustRun(scale, inputs);
+  const auto decides = StatusIs(absl::StatusCode::kFailedPrecondition,
+                                AllOf(HasSubstr("they decide the plan"), HasSubstr("unit 'y'")));
+  EXPECT_THAT(scale.UpdateWeights({{"s", Tensor::Floats({}, {0.25f})}}), decides);
+  EXPECT_TRUE(IsSame(MustRun(scale, inputs), before));
+
+  const Net& net = Nets()[0];
+  const onnx::ModelProto model = FilledModel(net.text);
+  Session conv = MustLoad(model.SerializeAsString(), {});
+  const Tensors was = MustRun(conv, net.inputs);
+  EXPECT_THAT(conv.UpdateWeights({{"b", Tensor::Floats({4}, {1, 2, 3, 1e6f})}}),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("decide the plan")));
+  EXPECT_TRUE(IsSame(MustRun(conv, net.inputs), was));
+}
+
+// A mask may be infinite where the model's is.
+TEST(UpdateWeights, InfinitiesStayAllowed) {
+  const float infinity = std::numeric_limits<float>::infinity();
+  const auto model = [&](float a, float b) {
+    onnx::ModelProto made = ModelOfText(
+        "(float[2,4] x) => (float[2,4] y) <float[4] m = {0,0,0,0}>"
+        "{ a = Add(x, m) y = Softmax(a) }");
+    auto& data = *made.mutable_graph()->mutable_initializer(0)->mutable_float_data();
+    data[0] = a;
+    data[3] = b;
+    return made.SerializeAsString();
+  };
+  const Tensors inputs = {{"x", Ramp({2, 4})}};
+  Session session = MustLoad(model(0, -infinity), {});
+  ASSERT_THAT(session.UpdateWeights({{"m", Tensor::Floats({4}, {-infinity, 0, 0, 0})}}), IsOk());
+  EXPECT_TRUE(IsSame(MustRun(session, inputs), MustRun(MustLoad(model(-infinity, 0), {}), inputs)));
+}
+
+// Compressed weights are new ones too: their codes and scales are initializers.
+TEST(UpdateWeights, QuantizedWeights) {
+  const auto model = [](int first, float scale) {
+    onnx::ModelProto made = ModelOfText(
+        "(float[8,32] x) => (float[8,16] y) <int8[32,16] q, float[16] s>"
+        "{ w = DequantizeLinear<axis=1>(q, s) y = MatMul(x, w) }");
+    onnx::GraphProto& graph = *made.mutable_graph();
+    graph.clear_value_info();
+    onnx::TensorProto& q = *graph.add_initializer();
+    q.set_name("q");
+    q.set_data_type(onnx::TensorProto::INT8);
+    q.add_dims(32);
+    q.add_dims(16);
+    for (int i = 0; i < 32 * 16; ++i) q.mutable_raw_data()->push_back(static_cast<char>(first + i));
+    onnx::TensorProto& s = *graph.add_initializer();
+    s.set_name("s");
+    s.set_data_type(onnx::TensorProto::FLOAT);
+    s.add_dims(16);
+    for (int i = 0; i < 16; ++i) s.add_float_data(scale + 0.001f * static_cast<float>(i));
+    return made;
+  };
+  const Tensors inputs = {{"x", Ramp({8, 32})}};
+  for (const char* numerics : {"fast", "exact"}) {
+    const Settings settings = {.numerics = numerics};
+    Session session = MustLoad(model(0, 0.01f).SerializeAsString(), settings);
+    const onnx::GraphProto changed = model(5, 0.02f).graph();
+    const std::string& codes = changed.initializer(0).raw_data();
+    const auto& scales = changed.initializer(1).float_data();
+    ASSERT_THAT(session.UpdateWeights(
+                    {{"q", Tensor::Of<int8_t>(
+                               DataType::kInt8, {32, 16},
+                               {reinterpret_cast<const int8_t*>(codes.data()), codes.size()})},
+                     {"s", Tensor::Floats({16}, {scales.data(), 16})}}),
+                IsOk());
+    EXPECT_TRUE(IsSame(MustRun(session, inputs),
+                       MustRun(MustLoad(model(5, 0.02f).SerializeAsString(), settings), inputs)));
+  }
+}
+
+// The programs of all sizes follow, those of later runs too.
+TEST(UpdateWeights, ModelsWithSeveralSizes) {
+  constexpr char kText[] =
+      "(float[n,64] x) => (float[n,32] y) <float[64,32] w, float[32] b>"
+      "{ m = MatMul(x, w) y = Add(m, b) }";
+  const onnx::ModelProto model = FilledModel(kText);
+  const Changed changed = ChangeOf(model, 2);
+  for (const bool buckets : {false, true}) {
+    Settings settings;
+    if (buckets) settings.buckets = {{"n", {4, 8}}};
+    Session session = MustLoad(model.SerializeAsString(), settings);
+    const Session fresh = MustLoad(changed.model, settings);
+    const auto input = [](int64_t n) { return Tensors{{"x", Ramp({n, 64})}}; };
+    MustRun(session, input(3));
+    MustRun(session, input(8));
+    const std::string plan = session.PlanLine();
+    EXPECT_THAT(session.UpdateWeights({{"u", changed.weights.at("w")}}),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("'u'")));
+    ASSERT_THAT(session.UpdateWeights(changed.weights), IsOk());
+    EXPECT_EQ(session.PlanLine(), plan);
+    for (int64_t n : {3, 8, 2, 4}) {
+      EXPECT_TRUE(IsSame(MustRun(session, input(n)), MustRun(fresh, input(n)))) << n;
+    }
+  }
+}
+
+// An entry of the cache is of the file's weights, and stays so.
+TEST(UpdateWeights, TheCacheKeepsTheFilesWeights) {
+  const TemporaryFolder folder(testing::TempDir());
+  const std::string cache = folder.path() + "/programs";
+  ::setenv("ANEMONE_PROGRAM_CACHE", cache.c_str(), 1);
+  const auto entries = [&] {
+    const std::filesystem::directory_iterator all(cache);
+    return std::distance(begin(all), end(all));
+  };
+  for (const Net& net : {Nets()[0], Nets()[1], Nets()[10]}) {
+    SCOPED_TRACE(net.name);
+    const Settings settings = {.policy = net.policy};
+    const onnx::ModelProto model = FilledModel(net.text);
+    const std::string bytes = model.SerializeAsString();
+    const Tensors before = MustRun(MustLoad(bytes, settings), net.inputs);
+    const auto stored = entries();
+    Session found = MustLoad(bytes, settings);
+    EXPECT_EQ(found.times().plan, 0);
+    const Changed changed = ChangeOf(model, 2);
+    ASSERT_THAT(found.UpdateWeights(changed.weights), IsOk());
+    const Tensors updated = MustRun(found, net.inputs);
+    EXPECT_EQ(entries(), stored);
+    EXPECT_TRUE(IsSame(MustRun(MustLoad(bytes, settings), net.inputs), before));
+    EXPECT_TRUE(IsSame(MustRun(MustLoad(changed.model, settings), net.inputs), updated));
+  }
+  ::setenv("ANEMONE_PROGRAM_CACHE", "", 1);
+}
+
+// Runs while weights change have the old or the new ones, and none has both.
+TEST(UpdateWeights, RunsInFlightEndOnOneVersion) {
+  for (const Net& net : {Nets()[0], Nets()[1], Nets()[6], Nets()[10]}) {
+    SCOPED_TRACE(net.name);
+    const Settings settings = {.policy = net.policy, .threads = 2};
+    const onnx::ModelProto model = FilledModel(net.text);
+    Session session = MustLoad(model.SerializeAsString(), settings);
+    const Changed changes[] = {ChangeOf(model, 2), ChangeOf(model, 3)};
+    std::vector<Tensors> known = {MustRun(session, net.inputs)};
+    for (const Changed& changed : changes) {
+      known.push_back(MustRun(MustLoad(changed.model, settings), net.inputs));
+    }
+    std::atomic<bool> done = false;
+    std::atomic<int> runs = 0, mixed = 0;
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 3; ++i) {
+      threads.emplace_back([&] {
+        while (!done) {
+          const auto got = session.Run(net.inputs);
+          const bool is_known =
+              got.ok() && std::any_of(known.begin(), known.end(),
+                                      [&](const Tensors& want) { return IsSame(*got, want); });
+          mixed += !is_known;
+          ++runs;
+        }
+      });
+    }
+    for (int i = 0; i < 20 || runs < 30; ++i) {
+      EXPECT_THAT(session.UpdateWeights(changes[i % 2].weights), IsOk());
+      EXPECT_TRUE(IsSame(MustRun(session, net.inputs), known[1 + i % 2]));
+    }
+    done = true;
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(mixed, 0);
+  }
+}
+
+}  // namespace
+}  // namespace anemone

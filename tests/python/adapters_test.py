@@ -1,0 +1,257 @@
+"""Adapters (LoRA) of Session: run(x, adapter="a") against ONNX Runtime with merged weights, and hostile files.
+
+    adapters_test.py SOURCE_FOLDER
+"""
+
+import json
+import pathlib
+import struct
+import sys
+import tempfile
+import unittest
+
+import numpy
+import onnx
+import onnxruntime
+from onnx import TensorProto, helper, numpy_helper
+
+import onnxruntime_ep_ane as ane
+
+SOURCE = pathlib.Path(sys.argv.pop(1))
+DTYPES = {"float32": "F32", "float16": "F16", "int64": "I64"}
+COSINE = 0.999
+
+
+def write_safetensors(path, arrays):
+    header, data = {"__metadata__": {"format": "pt"}}, b""
+    for name, array in arrays.items():
+        end = len(data) + array.nbytes
+        header[name] = {"dtype": DTYPES[array.dtype.name], "shape": list(array.shape), "data_offsets": [len(data), end]}
+        data += array.tobytes()
+    text = json.dumps(header).encode()
+    path.write_bytes(struct.pack("<Q", len(text)) + text + data)
+
+
+def low_rank(random, k, n, rank):
+    """A and B as PEFT stores them; the product is about as large as a weight."""
+    return (random.standard_normal((rank, k)).astype(numpy.float32) / k**0.5,
+            random.standard_normal((n, rank)).astype(numpy.float32) / rank**0.5)
+
+
+def write_peft(folder, modules, rank, alpha, seed=1, prefix="base_model.model."):
+    """Writes an adapter for {module: (k, n)}. Returns the file, and what is added to each k x n weight."""
+    random = numpy.random.default_rng(seed)
+    folder.mkdir()
+    arrays, added = {}, {}
+    for module, (k, n) in modules.items():
+        a, b = low_rank(random, k, n, rank)
+        arrays[f"{prefix}{module}.lora_A.weight"], arrays[f"{prefix}{module}.lora_B.weight"] = a, b
+        added[module] = alpha / rank * (b @ a).T
+    path = folder / "adapter_model.safetensors"
+    write_safetensors(path, arrays)
+    (folder / "adapter_config.json").write_text(json.dumps({"r": rank, "lora_alpha": alpha, "peft_type": "LORA"}))
+    return path, added
+
+
+def two_layers():
+    """MatMul with a transposed weight, and Gemm with transB, named as PyTorch names weights."""
+    random = numpy.random.default_rng(0)
+    weights = {"net.up.weight": random.standard_normal((32, 16)), "net.down.weight": random.standard_normal((8, 32)),
+               "net.down.bias": random.standard_normal(8)}
+    nodes = [helper.make_node("Transpose", ["net.up.weight"], ["t"], perm=[1, 0]),
+             helper.make_node("MatMul", ["x", "t"], ["h"]), helper.make_node("Relu", ["h"], ["r"]),
+             helper.make_node("Gemm", ["r", "net.down.weight", "net.down.bias"], ["y"], transB=1)]
+    graph = helper.make_graph(
+        nodes, "net", [helper.make_tensor_value_info("x", TensorProto.FLOAT, [4, 16])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [4, 8])],
+        [numpy_helper.from_array((array / 4).astype(numpy.float32), name) for name, array in weights.items()])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+
+
+TWO = {"net.up": (16, 32), "net.down": (32, 8)}
+
+
+def merged(model, added, weight_of, transposed):
+    """The model with the products added to its weights."""
+    changed = onnx.ModelProto()
+    changed.CopyFrom(model)
+    for tensor in changed.graph.initializer:
+        for module, product in added.items():
+            if tensor.name == weight_of(module):
+                array = numpy_helper.to_array(tensor) + (product.T if transposed else product)
+                tensor.CopyFrom(numpy_helper.from_array(array.astype(numpy.float32), tensor.name))
+    return changed
+
+
+def on_onnx_runtime(model, inputs):
+    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    return dict(zip([port.name for port in session.get_outputs()], session.run(None, inputs)))
+
+
+def cosine(ours, theirs):
+    a, b = ours.astype(numpy.float64).ravel(), theirs.astype(numpy.float64).ravel()
+    return a @ b / (numpy.linalg.norm(a) * numpy.linalg.norm(b))
+
+
+class Adapters(unittest.TestCase):
+    def setUp(self):
+        temporary = tempfile.TemporaryDirectory()
+        self.addCleanup(temporary.cleanup)
+        self.folder = pathlib.Path(temporary.name)
+        self.x = numpy.random.default_rng(3).standard_normal((4, 16)).astype(numpy.float32)
+
+    def session(self, model, **keywords):
+        return ane.Session(model.SerializeToString(), cache=False, **keywords)
+
+    def test_two_adapters_of_different_ranks(self):
+        model = two_layers()
+        files, wanted = {}, {}
+        for name, modules, rank in (("a", TWO, 4), ("b", {"net.down": (32, 8)}, 2)):
+            files[name], added = write_peft(self.folder / name, modules, rank, alpha=8, seed=len(files))
+            wanted[name] = on_onnx_runtime(merged(model, added, lambda m: f"{m}.weight", True), {"x": self.x})["y"]
+        wanted[""] = on_onnx_runtime(model, {"x": self.x})["y"]
+        for numerics in ("fast", "exact"):
+            session = self.session(model, adapters=files, numerics=numerics)
+            self.assertEqual([port.name for port in session.inputs], ["x"])
+            self.assertEqual(session.plan.summary.engine_macs, session.plan.summary.macs)
+            self.assertEqual(session.plan.summary.engine_segments, 1)
+            for name in ("a", "", "b", "a"):
+                y = session.run({"x": self.x}, adapter=name)["y"]
+                numpy.testing.assert_allclose(y, wanted[name], atol=0.02)
+            base = self.session(model, numerics=numerics).run({"x": self.x})["y"]
+            self.assertEqual(session.run({"x": self.x})["y"].tobytes(), base.tobytes())
+        with self.assertRaisesRegex(ValueError, "adapter 'c': the session has no such adapter; it has 'a', 'b'"):
+            session.run({"x": self.x}, adapter="c")
+        with self.assertRaisesRegex(ValueError, "loaded without adapters"):
+            self.session(model).run({"x": self.x}, adapter="c")
+
+    def test_an_adapter_and_new_weights(self):
+        model = two_layers()
+        file, added = write_peft(self.folder / "a", TWO, 4, alpha=8)
+        session = self.session(model, adapters={"a": file})
+        weight = numpy_helper.to_array(model.graph.initializer[0]) * 2
+        session.update_weights({"net.up.weight": weight})
+        model.graph.initializer[0].CopyFrom(numpy_helper.from_array(weight, "net.up.weight"))
+        want = on_onnx_runtime(merged(model, added, lambda m: f"{m}.weight", True), {"x": self.x})["y"]
+        numpy.testing.assert_allclose(session.run({"x": self.x}, adapter="a")["y"], want, atol=0.03)
+
+    def test_models_of_the_torchscript_exporter(self):
+        """Q, K, V and O of each layer, found by the names of nodes."""
+        folder = SOURCE / "models" / "exported"
+        entries = {e["name"]: e for e in json.loads((folder / "manifest.json").read_text())["models"]}
+        for name, ends in (("bert_torchscript", ("self/query", "self/key", "self/value", "output/dense")),
+                           ("llama_torchscript", ("q_proj", "k_proj", "v_proj", "o_proj"))):
+            model = onnx.load(str(folder / f"{name}.onnx"))
+            shapes = {t.name: tuple(t.dims) for t in model.graph.initializer}
+            modules, weights = {}, {}
+            for node in model.graph.node:
+                path = node.name.rpartition("/")[0]
+                if node.op_type == "MatMul" and path.endswith(ends) and node.input[1] in shapes:
+                    module = path.strip("/").replace("/", ".").removeprefix("inner.")
+                    modules[module], weights[module] = shapes[node.input[1]], node.input[1]
+            self.assertGreaterEqual(len(modules), 8, name)
+            file, added = write_peft(self.folder / name, modules, 4, alpha=4)
+            random = numpy.random.default_rng(1)
+            inputs = {}
+            for value in model.graph.input:
+                about, shape = entries[name]["inputs"][value.name], [d.dim_value for d in value.type.tensor_type.shape.dim]
+                inputs[value.name] = (random.integers(0, about["below"], shape) if "below" in about
+                                      else numpy.resize([int(b) for b in about["bits"]], shape)).astype(numpy.int64)
+            session = self.session(model, adapters={"a": file})
+            # The same nodes are on the engine as without an adapter.
+            self.assertEqual(session.plan.summary.engine_macs, session.plan.summary.macs)
+            base = on_onnx_runtime(model, inputs)
+            want = on_onnx_runtime(merged(model, added, weights.get, False), inputs)
+            ours = session.run(inputs, adapter="a")
+            for output, array in want.items():
+                self.assertGreater(cosine(ours[output], array), COSINE, f"{name} {output}")
+            self.assertLess(min(cosine(base[o], want[o]) for o in want), COSINE, "the adapter changes too little")
+
+    def test_onnx_adapter(self):
+        """Values for inputs that the model has, from ONNX Runtime's own writer."""
+        model = two_layers()
+        graph = model.graph
+        graph.node[-1].output[0] = "base"
+        graph.node.extend([helper.make_node("MatMul", ["x", "up.A"], ["low"]),
+                           helper.make_node("MatMul", ["low", "up.B"], ["change"]),
+                           helper.make_node("Add", ["base", "change"], ["y"])])
+        shapes = {"up.A": (16, 4), "up.B": (4, 8)}
+        for name, shape in shapes.items():
+            graph.input.append(helper.make_tensor_value_info(name, TensorProto.FLOAT, shape))
+            graph.initializer.append(numpy_helper.from_array(numpy.zeros(shape, numpy.float32), name))
+        random = numpy.random.default_rng(5)
+        values = {name: random.standard_normal(shape).astype(numpy.float32) for name, shape in shapes.items()}
+        written = onnxruntime.AdapterFormat()
+        written.set_adapter_version(1)
+        written.set_model_version(1)
+        written.set_parameters({n: onnxruntime.OrtValue.ortvalue_from_numpy(v) for n, v in values.items()})
+        file = self.folder / "a.onnx_adapter"
+        written.export_adapter(str(file))
+        session = self.session(model, adapters={"a": file})
+        for adapter, given in (("a", values), ("", {})):
+            want = on_onnx_runtime(model, {"x": self.x, **given})["y"]
+            numpy.testing.assert_allclose(session.run({"x": self.x}, adapter=adapter)["y"], want, atol=0.03)
+        data = file.read_bytes()
+        for cut in range(0, len(data), 7):
+            file.write_bytes(data[:cut])
+            with self.assertRaises(ValueError):
+                self.session(model, adapters={"a": file})
+        for at in range(0, len(data), 3):  # an error or other values, never a crash
+            file.write_bytes(data[:at] + bytes([data[at] ^ 0xFF]) + data[at + 1:])
+            try:
+                self.session(model, adapters={"a": file})
+            except (ValueError, NotImplementedError):
+                pass
+
+    def test_errors_name_the_file_and_the_module(self):
+        model = two_layers()
+
+        def refused(text, modules=TWO, change=lambda path: None, kind=ValueError, **keywords):
+            folder = self.folder / str(len(list(self.folder.iterdir())))
+            path, _ = write_peft(folder, modules, 4, alpha=8, **keywords)
+            with self.assertRaisesRegex(kind, text):
+                self.session(model, adapters={"a": change(path) or path})
+
+        refused("no product for the module 'net.middle'; near names: ", {"net.middle": (16, 32)})
+        refused("'net.up': lora_A is 4x24, the product has 16 inputs", {"net.up": (24, 32)})
+        refused("'net.up': lora_B is 33x4, the product has 32 outputs", {"net.up": (16, 33)})
+        refused("adapter_config.json", change=lambda p: (p.parent / "adapter_config.json").unlink(),
+                kind=FileNotFoundError)
+        refused("want a number lora_alpha", change=lambda p: (p.parent / "adapter_config.json").write_text("{}") and None)
+        refused("use_dora", change=lambda p: (p.parent / "adapter_config.json").write_text(
+            '{"lora_alpha": 1, "use_dora": true}') and None, kind=NotImplementedError)
+        refused("want a .safetensors of PEFT", change=lambda p: p.rename(p.with_suffix(".bin")))
+
+        def replaced(change):
+            def write(path):
+                path.write_bytes(change(path.read_bytes()))
+            return write
+
+        def header(text, data=b"\0" * 64):
+            return replaced(lambda _: struct.pack("<Q", len(text)) + text + data)
+
+        for change, text in (
+                (replaced(lambda data: data[:5]), "shorter than 8 bytes"),
+                (replaced(lambda data: data[:-1]), "elements are outside"),
+                (replaced(lambda data: b"\xff" * 8 + data[8:]), "a header of"),
+                (header(b"[]"), "not a JSON object"),
+                (header(b'{"a": 1}'), "not an object"),
+                (header(b'{"a": {"dtype": "F32"'), "ends inside"),
+                (header(b'{"a": ' + b'{"b":' * 1000 + b"1" + b"}" * 1000 + b"}"), "not JSON"),
+                (header(b'{"a": {"dtype": "F32", "shape": [4], "data_offsets": [0, 8]}}'), "does not fit its bytes"),
+                (header(b'{"a": {"dtype": "F32", "shape": [-1], "data_offsets": [0, 8]}}'), "want dtype, shape"),
+                (header(b'{"a": {"dtype": "F32", "shape": [9223372036854775807, 9], "data_offsets": [0, 8]}}'),
+                 "does not fit its bytes"),
+                (header(b'{"a": {"dtype": "F32", "shape": [2], "data_offsets": [8, 0]}}'), "outside"),
+                (header(b'{"a": {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}, '
+                        b'"b": {"dtype": "F32", "shape": [2], "data_offsets": [4, 12]}}'), "share bytes"),
+                (header(b'{"a": {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}} x'), "does not end")):
+            refused(text, change=change)
+        refused("is not A or B of a linear layer", change=header(
+            b'{"a.weight": {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}}'), kind=NotImplementedError)
+        refused("one is missing", change=header(
+            b'{"m.lora_A.weight": {"dtype": "F32", "shape": [1, 2], "data_offsets": [0, 8]}}'))
+
+
+if __name__ == "__main__":
+    unittest.main()
