@@ -3,6 +3,7 @@
 #include <array>
 #include <utility>
 
+#include "engine/repeats.h"
 #include "engine/unit_kind.h"
 #include "rule_table.h"  // generated
 
@@ -110,7 +111,9 @@ NetworkVerdict CheckNetwork(const Network& network, const Target& target, Route 
   if (route == Route::kMil && !target.mil_route()) return {judge.Reject(rule::kMilRoute)};
   Verdict all = judge.Accept();
   all.status = target.status();
+  Repeats repeats(network);
   for (size_t i = 0; i < network.units.size(); ++i) {
+    if (repeats.Of(static_cast<int>(i)) >= 0) continue;  // a unit that was accepted
     const Unit& unit = network.units[i];
     all = Both(std::move(all), CheckUnit(unit, network.BottomsOf(unit), target, route));
     if (!all.accepted) return {std::move(all), static_cast<int>(i)};

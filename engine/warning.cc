@@ -6,6 +6,7 @@
 #include "absl/strings/str_join.h"
 #include "anemone/compressed.h"
 #include "engine/formats/netplist.h"
+#include "engine/repeats.h"
 #include "engine/surface.h"
 #include "engine/unit_kind.h"
 #include "warning_table.h"  // generated
@@ -71,9 +72,18 @@ void WarnOfForm(const Network& network, const Unit& unit, const Target& target, 
 bool IsResultOf(Arithmetic::Kind operation, const Network& network, const Operand& operand) {
   if (operand.source != Operand::Source::kUnit) return false;
   const Unit& unit = network.units[operand.index];
+  if (!unit.kind->arithmetic) return false;
   const auto arithmetic = unit.kind->arithmetic.Or(std::nullopt, unit.params.get(),
                                                    network.BottomsOf(unit), unit.weights);
   return arithmetic && arithmetic->kind == operation;
+}
+
+// Whether two units of one node, which is warned of once, have the same warnings about themselves.
+bool IsWarnedOf(const Unit& unit, const Unit& before) {
+  const auto value = [](const Unit& of) {  // units are named after it: "y", "y#2"
+    return absl::string_view(of.name).substr(0, of.name.rfind('#'));
+  };
+  return SameWeights(unit, before) && value(unit) == value(before);
 }
 
 // Warns of a sum over the result of a subtraction, whose terms have both signs.
@@ -88,14 +98,15 @@ void WarnOfCancellation(const Network& network, int unit, WarningList& list) {
 // Warns of a sum of squares of a value that may be large: of a port, a layer, a sum or a
 // difference. Other element-wise units bound their results, or scale them for this purpose.
 void WarnOfSquares(const Network& network, int unit, WarningList& list) {
+  const std::vector<Operand>& bottoms = network.units[unit].bottoms;
+  if (bottoms.empty() || bottoms[0].source != Operand::Source::kUnit) return;
+  const Operand& from = bottoms[0];
+  const Unit& square = network.units[from.index];
+  if (!square.kind->fuse.squares.Or(false, square.params.get(), square.bottoms)) return;
   const Operand self{Operand::Source::kUnit, unit};
   const bool sums = IsResultOf(Arithmetic::Kind::kReduction, network, self) ||
                     IsResultOf(Arithmetic::Kind::kContraction, network, self);
   if (!sums) return;
-  const Operand& from = network.units[unit].bottoms[0];
-  if (from.source != Operand::Source::kUnit) return;
-  const Unit& square = network.units[from.index];
-  if (!square.kind->fuse.squares.Or(false, square.params.get(), square.bottoms)) return;
   const Operand& x = square.bottoms[0];
   const bool is_guarded = x.source == Operand::Source::kUnit &&
                           network.units[x.index].kind->run.step &&
@@ -150,6 +161,20 @@ void WarnOfProgram(const Network& network, WarningList& list) {
   WarnOfSide(out, list);
 }
 
+// Warnings of a unit's kind, and those about its verdict, operands and weights.
+void WarnOfUnit(const Network& network, int index, bool in_doubt, const Target& target, Route route,
+                WarningList& list) {
+  const Unit& unit = network.units[index];
+  if (unit.kind->judge.warn) {
+    unit.kind->judge.warn(unit.params.get(), unit, network.BottomsOf(unit), target, route, list);
+  }
+  const Rule* doubt =
+      in_doubt ? CheckUnit(unit, network.BottomsOf(unit), target, route).doubt : nullptr;
+  if (doubt != nullptr) list.AddDoubt(*doubt);
+  if (!unit.kind->run.is_view) WarnOfOperands(network, unit, target, list);
+  WarnOfWeights(unit, target, list);
+}
+
 }  // namespace
 
 void WarningList::AddFormatted(const WarningRule& rule, const std::vector<absl::FormatArg>& args) {
@@ -169,19 +194,16 @@ void WarningList::AddDoubt(const Rule& doubt) {
 std::vector<Warning> WarningsOf(const Network& network, bool in_doubt, const Target& target,
                                 Route route) {
   WarningList list;
+  Repeats repeats(network);
   for (size_t i = 0; i < network.units.size(); ++i) {
     const Unit& unit = network.units[i];
     list.unit = static_cast<int>(i);
-    if (unit.kind->judge.warn) {
-      unit.kind->judge.warn(unit.params.get(), unit, network.BottomsOf(unit), target, route, list);
-    }
-    const Rule* doubt =
-        in_doubt ? CheckUnit(unit, network.BottomsOf(unit), target, route).doubt : nullptr;
-    if (doubt != nullptr) list.AddDoubt(*doubt);
-    if (!unit.kind->run.is_view) WarnOfOperands(network, unit, target, list);
-    WarnOfWeights(unit, target, list);
+    const int before = repeats.Of(list.unit);
+    const bool is_new = before < 0 || !IsWarnedOf(unit, network.units[before]);
+    if (is_new) WarnOfUnit(network, list.unit, in_doubt, target, route, list);
     WarnOfCancellation(network, list.unit, list);
     WarnOfSquares(network, list.unit, list);
+    if (!is_new) continue;
     if (!unit.kind->computes()) list.Add(warning::kJudgedOnly, unit.kind->type);
     if (route == Route::kNetplist) WarnOfForm(network, unit, target, list);
   }

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "engine/repeats.h"
 #include "engine/target_questions.h"
 #include "importer/opset/opsets.h"
 #include "kernels/fp16_range.h"
@@ -22,7 +23,10 @@ namespace {
 Verdict JudgeLowered(const Network& network, const PlanOptions& options) {
   Verdict all;
   all.route = options.route;
-  for (const Unit& unit : network.units) {
+  Repeats repeats(network);
+  for (size_t i = 0; i < network.units.size(); ++i) {
+    if (repeats.Of(static_cast<int>(i)) >= 0) continue;  // a unit that was accepted
+    const Unit& unit = network.units[i];
     all = Both(std::move(all),
                CheckUnit(unit, network.BottomsOf(unit), *options.target, options.route));
     if (!all.accepted) return all;

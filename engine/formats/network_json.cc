@@ -1,10 +1,12 @@
 #include "engine/formats/network_json.h"
 
+#include <iterator>
 #include <limits>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -12,6 +14,7 @@
 #include "engine/authored_unit.h"
 #include "engine/constant.h"
 #include "engine/formats/json_keys.h"
+#include "engine/repeats.h"
 
 namespace anemone {
 
@@ -36,6 +39,32 @@ Json WriteTensor(const Tensor& tensor) {
   return {{"type", std::string(DataTypeName(tensor.type()))}, {"dims", tensor.dims()}};
 }
 
+Json WriteWeights(const Unit& unit) {
+  Json weights = Json::array();
+  for (const Tensor& weight : unit.weights) weights.push_back(WriteTensor(weight));
+  return weights;
+}
+
+// The document, with `units` at this key.
+Json WriteAround(const Network& network, const char* key, Json units) {
+  Json inputs = Json::array(), constants = Json::array(), outputs = Json::array();
+  for (const InputPort& port : network.inputs) {
+    inputs.push_back(
+        {{"name", port.name}, {"dims", port.dims.extent}, {"format", Plain::Write(port.format)}});
+  }
+  for (const Constant& constant : network.constants) {
+    constants.push_back({{"dims", constant.dims.extent},
+                         {"type", std::string(DataTypeName(constant.tensor.type()))}});
+  }
+  for (const OutputPort& port : network.outputs) {
+    outputs.push_back({{"name", port.name}, {"from", WriteOperand(port.from)}});
+  }
+  return {{"inputs", std::move(inputs)},
+          {"constants", std::move(constants)},
+          {key, std::move(units)},
+          {"outputs", std::move(outputs)}};
+}
+
 absl::StatusOr<Dims> ReadDims(const Json& json) {
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> extents,
                            ValueAt<std::vector<int64_t>>(json, "dims"));
@@ -56,17 +85,22 @@ absl::StatusOr<Tensor> Zeros(const std::string& type, std::vector<int64_t> dims)
   return Wanted(absl::StrCat("a constant of a type that the engine supports, not '", type, "'"));
 }
 
+bool Exists(const Operand& operand, const Network& network) {
+  const size_t counts[] = {network.inputs.size(), network.constants.size(), network.units.size()};
+  return operand.index >= 0 &&
+         static_cast<size_t>(operand.index) < counts[static_cast<size_t>(operand.source)];
+}
+
 absl::StatusOr<Operand> ReadOperand(const Json& json, const Network& network) {
   if (!json.is_string()) return Wanted("operands such as \"unit 0\"");
   std::vector<std::string> words = absl::StrSplit(json.get<std::string>(), ' ');
-  const size_t counts[] = {network.inputs.size(), network.constants.size(), network.units.size()};
-  for (size_t i = 0; i < 3; ++i) {
-    int index = -1;
-    if (words.size() != 2 || words[0] != kSources[i] || !absl::SimpleAtoi(words[1], &index)) {
+  for (size_t i = 0; i < std::size(kSources); ++i) {
+    Operand operand{static_cast<Operand::Source>(i)};
+    if (words.size() != 2 || words[0] != kSources[i] ||
+        !absl::SimpleAtoi(words[1], &operand.index)) {
       continue;
     }
-    if (index < 0 || static_cast<size_t>(index) >= counts[i]) break;
-    return Operand{static_cast<Operand::Source>(i), index};
+    if (Exists(operand, network)) return operand;
   }
   return Unwanted("an operand that exists", json);
 }
@@ -78,6 +112,57 @@ class Reader {
       : find_kind_(find_kind), values_(values), c_(c) {}
 
   absl::Status Read(const Json& json) {
+    ANEMONE_RETURN_IF_ERROR(ReadSources(json));
+    ANEMONE_ASSIGN_OR_RETURN(const Json* units, ArrayAt(json, "units"));
+    for (const Json& unit : *units) ANEMONE_RETURN_IF_ERROR(ReadUnit(unit));
+    return ReadOutputs(json);
+  }
+
+  absl::Status Read(const Json& json, std::vector<TemplateUse> units) {
+    ANEMONE_RETURN_IF_ERROR(ReadSources(json));
+    ANEMONE_ASSIGN_OR_RETURN(const Json* list, ArrayAt(json, "templates"));
+    std::vector<Template> templates;
+    templates.reserve(list->size());
+    for (const Json& each : *list) {
+      ANEMONE_ASSIGN_OR_RETURN(Template read, ReadTemplate(each));
+      templates.push_back(std::move(read));
+    }
+    for (TemplateUse& unit : units) {
+      if (unit.index >= templates.size()) return Wanted("a template that exists");
+      for (const Operand& operand : unit.bottoms) {
+        if (!Exists(operand, c_.network())) return Wanted("an operand that exists");
+      }
+      ANEMONE_RETURN_IF_ERROR(
+          Add(templates[unit.index], std::move(unit.bottoms), std::move(unit.name)));
+    }
+    return ReadOutputs(json);
+  }
+
+ private:
+  // The next of `values_`, or zeros if that is null.
+  absl::StatusOr<Tensor> Next(const std::string& type, std::vector<int64_t> dims) {
+    if (values_ == nullptr) return Zeros(type, std::move(dims));
+    if (next_ == values_->size()) return Wanted("a value for each tensor");
+    const Tensor& value = (*values_)[next_++];
+    ANEMONE_ASSIGN_OR_RETURN(int64_t elements, ElementCount(dims));
+    if (type == DataTypeName(value.type()) && elements == value.elements()) return value;
+    return Wanted(absl::StrCat("a value of ", type, " ", DimsToString(dims), ", not ",
+                               DataTypeName(value.type()), " ", DimsToString(value.dims())));
+  }
+
+  // What units that repeat have in common.
+  struct Template {
+    struct Weight {
+      std::string type;
+      std::vector<int64_t> dims;
+    };
+    const UnitKind* kind = nullptr;
+    Json params;
+    std::vector<Weight> weights;
+    int last = -1;  // the last unit of this template
+  };
+
+  absl::Status ReadSources(const Json& json) {
     ANEMONE_ASSIGN_OR_RETURN(const Json* inputs, ArrayAt(json, "inputs"));
     for (const Json& port : *inputs) {
       ANEMONE_ASSIGN_OR_RETURN(Dims dims, ReadDims(port));
@@ -88,12 +173,14 @@ class Reader {
     ANEMONE_ASSIGN_OR_RETURN(const Json* constants, ArrayAt(json, "constants"));
     for (const Json& constant : *constants) {
       ANEMONE_ASSIGN_OR_RETURN(Dims dims, ReadDims(constant));
-      ANEMONE_ASSIGN_OR_RETURN(Tensor tensor,
-                               Next(constant, {dims.extent.begin(), dims.extent.end()}));
+      ANEMONE_ASSIGN_OR_RETURN(std::string type, ValueAt<std::string>(constant, "type"));
+      ANEMONE_ASSIGN_OR_RETURN(Tensor tensor, Next(type, {dims.extent.begin(), dims.extent.end()}));
       c_.AddConstant(std::move(tensor), dims);
     }
-    ANEMONE_ASSIGN_OR_RETURN(const Json* units, ArrayAt(json, "units"));
-    for (const Json& unit : *units) ANEMONE_RETURN_IF_ERROR(ReadUnit(unit));
+    return absl::OkStatus();
+  }
+
+  absl::Status ReadOutputs(const Json& json) {
     ANEMONE_ASSIGN_OR_RETURN(const Json* outputs, ArrayAt(json, "outputs"));
     for (const Json& port : *outputs) {
       ANEMONE_ASSIGN_OR_RETURN(std::string name, ValueAt<std::string>(port, "name"));
@@ -105,44 +192,53 @@ class Reader {
     return absl::OkStatus();
   }
 
- private:
-  // The next of `values_`, or zeros if that is null.
-  absl::StatusOr<Tensor> Next(const Json& json, std::vector<int64_t> dims) {
+  absl::StatusOr<Template> ReadTemplate(const Json& json) const {
     ANEMONE_ASSIGN_OR_RETURN(std::string type, ValueAt<std::string>(json, "type"));
-    if (values_ == nullptr) return Zeros(type, std::move(dims));
-    if (next_ == values_->size()) return Wanted("a value for each tensor");
-    const Tensor& value = (*values_)[next_++];
-    ANEMONE_ASSIGN_OR_RETURN(int64_t elements, ElementCount(dims));
-    if (type == DataTypeName(value.type()) && elements == value.elements()) return value;
-    return Wanted(absl::StrCat("a value of ", type, " ", DimsToString(dims), ", not ",
-                               DataTypeName(value.type()), " ", DimsToString(value.dims())));
+    Template read{.kind = find_kind_(type)};
+    if (read.kind == nullptr) return Wanted(absl::StrCat("a unit's type, not '", type, "'"));
+    ANEMONE_ASSIGN_OR_RETURN(const Json* tensors, ArrayAt(json, "weights"));
+    for (const Json& tensor : *tensors) {
+      Template::Weight& weight = read.weights.emplace_back();
+      ANEMONE_ASSIGN_OR_RETURN(weight.dims, ValueAt<std::vector<int64_t>>(tensor, "dims"));
+      ANEMONE_ASSIGN_OR_RETURN(weight.type, ValueAt<std::string>(tensor, "type"));
+    }
+    read.params = json.contains("params") ? json["params"] : Json::object();
+    if (!read.params.is_object()) return Wanted("an object at 'params'");
+    return read;
   }
 
   absl::Status ReadUnit(const Json& json) {
-    ANEMONE_ASSIGN_OR_RETURN(std::string type, ValueAt<std::string>(json, "type"));
-    const UnitKind* kind = find_kind_(type);
-    if (kind == nullptr) return Wanted(absl::StrCat("a unit's type, not '", type, "'"));
+    ANEMONE_ASSIGN_OR_RETURN(Template read, ReadTemplate(json));
     std::vector<Operand> bottoms;
     ANEMONE_ASSIGN_OR_RETURN(const Json* operands, ArrayAt(json, "bottoms"));
     for (const Json& operand : *operands) {
-      ANEMONE_ASSIGN_OR_RETURN(Operand read, ReadOperand(operand, c_.network()));
-      bottoms.push_back(read);
+      ANEMONE_ASSIGN_OR_RETURN(Operand bottom, ReadOperand(operand, c_.network()));
+      bottoms.push_back(bottom);
     }
+    ANEMONE_ASSIGN_OR_RETURN(std::string name, ValueAt<std::string>(json, "name"));
+    return Add(read, std::move(bottoms), std::move(name));
+  }
+
+  absl::Status Add(Template& from, std::vector<Operand> bottoms, std::string name) {
     std::vector<Tensor> weights;
-    ANEMONE_ASSIGN_OR_RETURN(const Json* tensors, ArrayAt(json, "weights"));
-    for (const Json& tensor : *tensors) {
-      ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> dims,
-                               ValueAt<std::vector<int64_t>>(tensor, "dims"));
-      ANEMONE_ASSIGN_OR_RETURN(Tensor weight, Next(tensor, dims));
-      if (weight.type() == DataType::kUInt16 && values_ != nullptr) {
+    weights.reserve(from.weights.size());
+    for (const Template::Weight& weight : from.weights) {
+      ANEMONE_ASSIGN_OR_RETURN(Tensor tensor, Next(weight.type, weight.dims));
+      if (tensor.type() == DataType::kUInt16 && values_ != nullptr) {
         return Wanted("floats as weights of a unit");
       }
-      weights.push_back(weight.Reshaped(std::move(dims)));
+      weights.push_back(tensor.dims() == weight.dims ? std::move(tensor)
+                                                     : tensor.Reshaped(weight.dims));
     }
-    Json params = json.contains("params") ? json["params"] : Json::object();
-    if (!params.is_object()) return Wanted("an object at 'params'");
-    ANEMONE_ASSIGN_OR_RETURN(std::string name, ValueAt<std::string>(json, "name"));
-    AddAuthoredUnit(c_, *kind, params, std::move(bottoms), std::move(weights), std::move(name));
+    const std::vector<Unit>& units = c_.network().units;
+    if (from.last >= 0 && SameBottoms(c_.network(), units[from.last].bottoms, bottoms)) {
+      c_.AddUnit(*from.kind, units[from.last].params, std::move(bottoms), std::move(weights),
+                 std::move(name));
+    } else {
+      AddAuthoredUnit(c_, *from.kind, from.params, std::move(bottoms), std::move(weights),
+                      std::move(name));
+    }
+    from.last = static_cast<int>(units.size()) - 1;
     return c_.status();
   }
 
@@ -155,33 +251,34 @@ class Reader {
 }  // namespace
 
 Json WriteNetwork(const Network& network) {
-  Json inputs = Json::array(), constants = Json::array(), units = Json::array(),
-       outputs = Json::array();
-  for (const InputPort& port : network.inputs) {
-    inputs.push_back(
-        {{"name", port.name}, {"dims", port.dims.extent}, {"format", Plain::Write(port.format)}});
-  }
-  for (const Constant& constant : network.constants) {
-    constants.push_back({{"dims", constant.dims.extent},
-                         {"type", std::string(DataTypeName(constant.tensor.type()))}});
-  }
+  Json units = Json::array();
   for (const Unit& unit : network.units) {
-    Json bottoms = Json::array(), weights = Json::array();
+    Json bottoms = Json::array();
     for (const Operand& operand : unit.bottoms) bottoms.push_back(WriteOperand(operand));
-    for (const Tensor& weight : unit.weights) weights.push_back(WriteTensor(weight));
     units.push_back({{"name", unit.name},
                      {"type", unit.kind->type},
                      {"bottoms", std::move(bottoms)},
                      {"params", unit.kind->Write(unit.params.get())},
-                     {"weights", std::move(weights)}});
+                     {"weights", WriteWeights(unit)}});
   }
-  for (const OutputPort& port : network.outputs) {
-    outputs.push_back({{"name", port.name}, {"from", WriteOperand(port.from)}});
+  return WriteAround(network, "units", std::move(units));
+}
+
+Json WriteTemplates(const Network& network, std::vector<uint32_t>& templates) {
+  Json list = Json::array();
+  absl::flat_hash_map<std::string, uint32_t> known;  // by the template's text
+  templates.clear();
+  templates.reserve(network.units.size());
+  for (const Unit& unit : network.units) {
+    Json written = {{"type", unit.kind->type},
+                    {"params", unit.kind->Write(unit.params.get())},
+                    {"weights", WriteWeights(unit)}};
+    const auto next = static_cast<uint32_t>(list.size());
+    const auto [at, is_new] = known.try_emplace(written.dump(), next);
+    if (is_new) list.push_back(std::move(written));
+    templates.push_back(at->second);
   }
-  return {{"inputs", std::move(inputs)},
-          {"constants", std::move(constants)},
-          {"units", std::move(units)},
-          {"outputs", std::move(outputs)}};
+  return WriteAround(network, "templates", std::move(list));
 }
 
 std::vector<const Tensor*> TensorsOf(const Network& network) {
@@ -196,6 +293,12 @@ std::vector<const Tensor*> TensorsOf(const Network& network) {
 absl::Status ReadNetwork(const Json& json, const UnitKind* (*find_kind)(absl::string_view),
                          NetworkBuilder& c, const std::vector<Tensor>* values) {
   return Reader(find_kind, values, c).Read(json);
+}
+
+absl::Status ReadTemplates(const Json& json, std::vector<TemplateUse> units,
+                           const UnitKind* (*find_kind)(absl::string_view), NetworkBuilder& c,
+                           const std::vector<Tensor>* values) {
+  return Reader(find_kind, values, c).Read(json, std::move(units));
 }
 
 }  // namespace anemone

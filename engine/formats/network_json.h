@@ -10,9 +10,14 @@
 // Dims are N, D, C, H, W. The JSON does not hold the values of tensors; they are stored separately,
 // in the order of TensorsOf(). Without them constants are read as zeros: such a network can be
 // checked, but not run.
+//
+// A document with "templates" in place of "units" has what units that repeat have in common, their
+// "type", "params" and "weights", once. Their names and operands are stored separately.
 #ifndef ANEMONE_ENGINE_FORMATS_NETWORK_JSON_H_
 #define ANEMONE_ENGINE_FORMATS_NETWORK_JSON_H_
 
+#include <cstdint>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -23,6 +28,16 @@ namespace anemone {
 
 Json WriteNetwork(const Network& network);
 
+// The document with templates. Sets `templates` to the index of each unit's template.
+Json WriteTemplates(const Network& network, std::vector<uint32_t>& templates);
+
+// A unit that is not in the document itself.
+struct TemplateUse {
+  std::string name;
+  size_t index = 0;  // of the template
+  std::vector<Operand> bottoms;
+};
+
 // The tensors of the constants, then of the weights of each unit.
 std::vector<const Tensor*> TensorsOf(const Network& network);
 
@@ -32,6 +47,12 @@ std::vector<const Tensor*> TensorsOf(const Network& network);
 // c.refusal() is set if a unit is refused.
 absl::Status ReadNetwork(const Json& json, const UnitKind* (*find_kind)(absl::string_view),
                          NetworkBuilder& c, const std::vector<Tensor>* values = nullptr);
+
+// The same for a document with templates. Units of a template with equal bottoms share their
+// parameters, and only the first of them is checked.
+absl::Status ReadTemplates(const Json& json, std::vector<TemplateUse> units,
+                           const UnitKind* (*find_kind)(absl::string_view), NetworkBuilder& c,
+                           const std::vector<Tensor>* values = nullptr);
 
 }  // namespace anemone
 

@@ -269,13 +269,12 @@ std::optional<math::Limits> LimitsOf(const UnitCall& first, const UnitCall& seco
 
 }  // namespace
 
-std::vector<Chain> FuseUnits(const Network& network, bool fuse) {
+std::vector<Chain> FuseUnits(const Network& network, const Views& views, bool fuse) {
   const std::vector<int> readers = CountReaders(network);
   const auto count = static_cast<int>(network.units.size());
   std::vector<Chain> ending(count);  // by the last unit of the chain
   for (int i = 0; i < count; ++i) {
-    const Unit& unit = network.units[i];
-    if (unit.kind->run.is_view) continue;
+    if (views.Has(i)) continue;
     const int before = fuse ? Predecessor(network, i, readers) : -1;
     if (before >= 0 && ending[before].size() < kLongest) {
       ending[i] = std::exchange(ending[before], {});

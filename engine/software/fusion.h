@@ -2,8 +2,8 @@
 // them stay in the L1 cache. A chain is a unit followed by elementwise units that work on its
 // result.
 //
-//   std::vector<Chain> chains = FuseUnits(network, /*fuse=*/true);  // in the order they run in
-//   RunChain(calls);  // the units of one chain, with operands
+//   std::vector<Chain> chains = FuseUnits(network, views, /*fuse=*/true);  // in the order they run
+//   in RunChain(calls);  // the units of one chain, with operands
 #ifndef ANEMONE_ENGINE_SOFTWARE_FUSION_H_
 #define ANEMONE_ENGINE_SOFTWARE_FUSION_H_
 
@@ -12,6 +12,7 @@
 #include "absl/container/inlined_vector.h"
 #include "absl/types/span.h"
 #include "engine/network.h"
+#include "engine/software/views.h"
 #include "engine/unit_kind.h"
 
 namespace anemone {
@@ -25,8 +26,9 @@ struct Link {
 // operand is available by then, and no unit before that position reads a result of the chain.
 using Chain = std::vector<Link>;
 
-// Puts every unit that is not a view into one chain. If `fuse` is false, each unit is a chain.
-std::vector<Chain> FuseUnits(const Network& network, bool fuse);
+// Puts every unit that is not one of the views into one chain. If `fuse` is false, each unit is a
+// chain.
+std::vector<Chain> FuseUnits(const Network& network, const Views& views, bool fuse);
 
 // A unit with its operands and its output.
 struct UnitCall {

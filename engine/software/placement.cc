@@ -11,8 +11,9 @@ namespace {
 
 class Placer {
  public:
-  Placer(const Network& network, absl::Span<const Chain> chains)
+  Placer(const Network& network, const Views& views, absl::Span<const Chain> chains)
       : network_(network),
+        views_(views),
         runs_(network.units.size(), -1),
         owner_(network.units.size(), -1),
         port_(network.units.size(), -1),
@@ -53,7 +54,7 @@ class Placer {
 
   void PlaceOutputs(absl::Span<const ProgramPort> outputs) {
     for (size_t i = 0; i < outputs.size(); ++i) {
-      const Operand root = RootOf(network_, network_.outputs[i].from);
+      const Operand root = views_.RootOf(network_.outputs[i].from).operand;
       const bool direct = root.source == Operand::Source::kUnit && port_[root.index] < 0 &&
                           outputs[i].layout.is_dense();
       placement_.direct_outputs.push_back(direct);
@@ -110,7 +111,7 @@ class Placer {
   }
 
   void Read(const Operand& operand, int when) {
-    const Operand root = RootOf(network_, operand);
+    const Operand root = views_.RootOf(operand).operand;
     int block = -1;
     if (root.source == Operand::Source::kInput) block = input_block_[root.index];
     if (root.source == Operand::Source::kUnit) {
@@ -128,6 +129,7 @@ class Placer {
   }
 
   const Network& network_;
+  const Views& views_;
   std::vector<int> runs_;        // by unit: the last unit of its chain; -1 for a view
   std::vector<int> owner_;       // by unit: the unit to whose place it writes; -1 for a view
   std::vector<int> port_;        // by unit: the output port that it writes, or -1
@@ -141,18 +143,10 @@ class Placer {
 
 }  // namespace
 
-Operand RootOf(const Network& network, Operand operand) {
-  while (operand.source == Operand::Source::kUnit &&
-         network.units[operand.index].kind->run.is_view) {
-    operand = network.units[operand.index].bottoms[0];
-  }
-  return operand;
-}
-
-Placement PlaceTensors(const Network& network, absl::Span<const Chain> chains,
+Placement PlaceTensors(const Network& network, const Views& views, absl::Span<const Chain> chains,
                        absl::Span<const ProgramPort> inputs, absl::Span<const ProgramPort> outputs,
                        bool inputs_in_place) {
-  return Placer(network, chains).Run(inputs, outputs, inputs_in_place);
+  return Placer(network, views, chains).Run(inputs, outputs, inputs_in_place);
 }
 
 }  // namespace anemone

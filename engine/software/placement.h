@@ -13,6 +13,7 @@
 #include "engine/device.h"
 #include "engine/network.h"
 #include "engine/software/fusion.h"
+#include "engine/software/views.h"
 
 namespace anemone {
 
@@ -24,18 +25,15 @@ struct Place {
 };
 
 struct Placement {
-  std::vector<Place> units;          // by unit; not used for views
+  std::vector<Place> units;          // by unit; not used for those in Views
   std::vector<Place> inputs;         // by port: kInput if it is read in place
   std::vector<bool> direct_outputs;  // by port: the unit that computes it writes into the port
   int64_t arena_halves = 0;          // size of the arena in fp16 elements
 };
 
-// Follows views down to the operand that owns the bytes.
-Operand RootOf(const Network& network, Operand operand);
-
 // `chains` are the result of FuseUnits(); the ports are those of the program. If `inputs_in_place`
 // is false, all inputs are copied, because exact mode changes some of their values.
-Placement PlaceTensors(const Network& network, absl::Span<const Chain> chains,
+Placement PlaceTensors(const Network& network, const Views& views, absl::Span<const Chain> chains,
                        absl::Span<const ProgramPort> inputs, absl::Span<const ProgramPort> outputs,
                        bool inputs_in_place);
 

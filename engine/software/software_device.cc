@@ -16,9 +16,11 @@
 #include "engine/constant.h"
 #include "engine/constant_id.h"
 #include "engine/device.h"
+#include "engine/repeats.h"
 #include "engine/software/exact_plan.h"
 #include "engine/software/fusion.h"
 #include "engine/software/placement.h"
+#include "engine/software/views.h"
 #include "engine/unit_kind.h"
 #include "math/core/half.h"
 #include "math/core/scratch.h"
@@ -59,6 +61,7 @@ class SoftwareProgram final : public Program {
   std::vector<ExactStep> steps;  // by unit, in exact mode
   std::vector<Prepared> prepared;
   std::vector<std::shared_ptr<const Buffer>> constants;
+  std::optional<Views> views;
   std::vector<Chain> chains;  // of units, in the order they run
   Placement placement;
 
@@ -68,15 +71,13 @@ class SoftwareProgram final : public Program {
   }
 
   Place PlaceOf(const Operand& operand) const {
-    const Operand root = RootOf(network, operand);
-    switch (root.source) {
-      case Operand::Source::kConstant:
-        return {Place::In::kConstant, root.index};
-      case Operand::Source::kInput:
-        return placement.inputs[root.index];
-      default:
-        return placement.units[root.index];
-    }
+    const Root root = views->RootOf(operand);
+    const int index = root.operand.index;
+    Place place = {Place::In::kConstant, index};
+    if (root.operand.source == Operand::Source::kInput) place = placement.inputs[index];
+    if (root.operand.source == Operand::Source::kUnit) place = placement.units[index];
+    place.offset += root.offset;
+    return place;
   }
 
   // Without the memory of runs.
@@ -87,6 +88,7 @@ class SoftwareProgram final : public Program {
     copy->steps = steps;
     copy->prepared = prepared;
     copy->constants = constants;
+    copy->views = views;
     copy->chains = chains;
     copy->placement = placement;
     copy->set_ports(inputs(), outputs());
@@ -97,7 +99,7 @@ class SoftwareProgram final : public Program {
   Half* At(const Place& place, Half* arena, const Request* request) const {
     switch (place.in) {
       case Place::In::kConstant:
-        return constants[place.port]->get();
+        return constants[place.port]->get() + place.offset;
       case Place::In::kInput:
         return reinterpret_cast<Half*>(const_cast<std::byte*>(request->inputs[place.port])) +
                place.offset;
@@ -184,6 +186,29 @@ void GiveBack(const Tensor& constant) {
   if (constant.compressed() == nullptr) MappedFile::GiveBack(constant.bytes());
 }
 
+// The prepared data of every unit.
+absl::StatusOr<std::vector<Prepared>> PrepareUnits(const Network& network) {
+  std::vector<Prepared> all;
+  all.reserve(network.units.size());
+  Repeats repeats(network);
+  for (size_t i = 0; i < network.units.size(); ++i) {
+    const Unit& unit = network.units[i];
+    const int before = repeats.Of(static_cast<int>(i));
+    if (before >= 0 && SameWeights(unit, network.units[before])) {
+      all.push_back(all[before]);
+      continue;
+    }
+    if (!unit.kind->computes()) {
+      return absl::UnimplementedError(
+          absl::StrCat("unit '", unit.name, "': ", unit.kind->type, " can be checked but not run"));
+    }
+    ANEMONE_ASSIGN_OR_RETURN(Prepared prepared, PrepareUnit(network, unit));
+    all.push_back(std::move(prepared));
+    for (const Tensor& weight : unit.weights) GiveBack(weight);
+  }
+  return all;
+}
+
 std::vector<ProgramPort> InputPorts(const Network& network, Route route) {
   std::vector<ProgramPort> ports;
   for (const InputPort& p : network.inputs) {
@@ -207,14 +232,15 @@ void ReplaceNan(View view) {
   }
 }
 
-// Units are fused unless their values must be seen or rounded one by one.
-std::vector<Chain> ChainsOf(const Network& network, const SoftwareOptions& options) {
-  return FuseUnits(network, /*fuse=*/!options.numerics.is_exact() && !options.observed);
+// Units are fused, and slices read in place, unless values must be seen or rounded one by one.
+bool Fuses(const SoftwareOptions& options) {
+  return !options.numerics.is_exact() && !options.observed;
 }
 
-Placement PlacementOf(const Network& network, absl::Span<const Chain> chains, Route route,
-                      const SoftwareOptions& options) {
-  return PlaceTensors(network, chains, InputPorts(network, route), OutputPorts(network, route),
+Placement PlacementOf(const Network& network, const Views& views, absl::Span<const Chain> chains,
+                      Route route, const SoftwareOptions& options) {
+  return PlaceTensors(network, views, chains, InputPorts(network, route),
+                      OutputPorts(network, route),
                       /*inputs_in_place=*/!options.numerics.is_exact());
 }
 
@@ -247,15 +273,7 @@ class SoftwareDevice final : public Device {
       GiveBack(constant.tensor);
       program->constants.push_back(std::move(halves));
     }
-    for (const Unit& unit : network.units) {
-      if (!unit.kind->computes()) {
-        return absl::UnimplementedError(absl::StrCat("unit '", unit.name, "': ", unit.kind->type,
-                                                     " can be checked but not run"));
-      }
-      ANEMONE_ASSIGN_OR_RETURN(Prepared prepared, PrepareUnit(network, unit));
-      program->prepared.push_back(std::move(prepared));
-      for (const Tensor& weight : unit.weights) GiveBack(weight);
-    }
+    ANEMONE_ASSIGN_OR_RETURN(program->prepared, PrepareUnits(network));
     if (program->exact) {
       program->steps = PlanExact(network, *program->exact);
     } else if (!options_.observed) {
@@ -263,8 +281,11 @@ class SoftwareDevice final : public Device {
     }
     for (Constant& constant : program->network.constants) constant.tensor = Tensor();
     program->set_ports(InputPorts(network, route), OutputPorts(network, route));
-    program->chains = ChainsOf(network, options_);
-    program->placement = PlacementOf(network, program->chains, route, options_);
+    const bool fuses = Fuses(options_);
+    program->views.emplace(
+        network, fuses ? absl::MakeConstSpan(program->prepared) : absl::Span<const Prepared>());
+    program->chains = FuseUnits(network, *program->views, fuses);
+    program->placement = PlacementOf(network, *program->views, program->chains, route, options_);
     return program;
   }
 
@@ -409,8 +430,9 @@ ProgramMemory EstimateMemory(const Network& network, Route route, const Software
                                                        : weight.elements() * kBytes;
     }
   }
-  memory.arena =
-      PlacementOf(network, ChainsOf(network, options), route, options).arena_halves * kBytes;
+  const Views views(network, {});  // slices are counted as if they were computed
+  const std::vector<Chain> chains = FuseUnits(network, views, Fuses(options));
+  memory.arena = PlacementOf(network, views, chains, route, options).arena_halves * kBytes;
   return memory;
 }
 

@@ -9,158 +9,23 @@
 #include <optional>
 #include <string>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "engine/constant.h"
 #include "kernels/activation/neuron.h"
-#include "kernels/attributes.h"
 #include "kernels/conv/conv.h"
 #include "kernels/elementwise/elementwise.h"
 #include "kernels/node_inputs.h"
+#include "kernels/rewrites/recurrent_form.h"
 #include "kernels/units/concat.h"
 #include "kernels/units/input_view.h"
 #include "kernels/units/linear.h"
 #include "kernels/units/reshape.h"
-#include "rule_table.h"  // generated
 
 namespace anemone {
 namespace {
-
-// A step has up to 18 units, so this allows about a thousand units. Only networks of some tens of
-// units were seen to compile (netplist.md). Longer sequences are better computed by the loop on the
-// CPU.
-constexpr int64_t kMostSteps = 64;
-// The product of every step packs the weights of the state again. This limit is 128 MB of fp16.
-constexpr int64_t kMostStateWeights = int64_t{64} << 20;
-
-enum class Cell : uint8_t { kRnn, kGru, kLstm };
-
-struct Form {
-  Cell cell = Cell::kRnn;
-  int64_t gates = 1;  // rows of a weight are this many times `hidden`
-  int64_t steps = 1, batch = 1, inputs = 1, hidden = 1, directions = 1;
-  bool backwards = false;  // of the first direction
-  bool batch_first = false, linear_before_reset = false;
-  std::vector<NeuronType> functions;  // of the first direction, then of the second
-};
-
-// A cell: its operator, its number of gates, and ONNX's default activations.
-struct CellRow {
-  const char* op;
-  Cell cell;
-  int64_t gates;
-  std::vector<std::string> functions;
-};
-
-const CellRow& RowOf(const Node& node) {
-  static const std::vector<CellRow>& rows = *new std::vector<CellRow>{
-      {"LSTM", Cell::kLstm, 4, {"Sigmoid", "Tanh", "Tanh"}},
-      {"GRU", Cell::kGru, 3, {"Sigmoid", "Tanh"}},
-      {"RNN", Cell::kRnn, 1, {"Tanh"}},
-  };
-  return RowNamed(node.op_type, rows);
-}
-
-// Only activations without parameters are supported.
-std::optional<NeuronType> FunctionOf(const std::string& name) {
-  if (name == "Sigmoid") return NeuronType::kSigmoidHighPrecision;
-  if (name == "Tanh") return NeuronType::kTanh;
-  if (name == "Relu") return NeuronType::kReLU;
-  return std::nullopt;
-}
-
-absl::Status ReadFunctions(const Node& node, LowerContext& c, Form& form) {
-  std::vector<std::string> names;
-  if (const Attribute* attribute = node.FindAttribute("activations")) {
-    const auto* given = std::get_if<std::vector<std::string>>(&attribute->value);
-    if (given != nullptr) names = *given;
-  }
-  const std::vector<std::string>& defaults = RowOf(node).functions;
-  for (int64_t d = 0; names.size() < defaults.size() * form.directions; ++d) {
-    if (d == 0) names.clear();
-    names.insert(names.end(), defaults.begin(), defaults.end());
-  }
-  for (const std::string& name : names) {
-    std::optional<NeuronType> function = FunctionOf(name);
-    if (!function) return c.NotLowered(absl::StrCat(node.op_type, " with activation ", name));
-    form.functions.push_back(*function);
-  }
-  return absl::OkStatus();
-}
-
-// Sequence lengths must be omitted or all equal to the number of steps.
-absl::Status CheckLengths(const Node& node, LowerContext& c, const Form& form) {
-  if (!HasInput(node, 4)) return absl::OkStatus();
-  ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> lengths, ConstantIntegers(c, node, 4, {}));
-  for (int64_t length : lengths) {
-    if (length != form.steps) {
-      return c.NotLowered(
-          absl::StrCat(node.op_type, " with sequence_lens other than the number of steps"));
-    }
-  }
-  return absl::OkStatus();
-}
-
-absl::Status ReadAttributes(const Node& node, LowerContext& c, Form& form) {
-  Attributes a(node);
-  a.Ignore("activations");
-  a.Ignore("hidden_size");  // follows from the shapes of the weights
-  ANEMONE_ASSIGN_OR_RETURN(std::string direction, a.String("direction", "forward"));
-  ANEMONE_ASSIGN_OR_RETURN(int64_t layout, a.Int("layout", 0));
-  ANEMONE_ASSIGN_OR_RETURN(int64_t coupled, a.Int("input_forget", 0));
-  ANEMONE_ASSIGN_OR_RETURN(int64_t linear_first, a.Int("linear_before_reset", 0));
-  ANEMONE_RETURN_IF_ERROR(a.NoneLeft(c));
-  if (coupled != 0) return c.NotLowered("LSTM with input_forget");
-  form.directions = direction == "bidirectional" ? 2 : 1;
-  form.backwards = direction == "reverse";
-  form.batch_first = layout != 0;
-  form.linear_before_reset = linear_first != 0;
-  return ReadFunctions(node, c, form);
-}
-
-absl::StatusOr<Form> ReadForm(const Node& node, LowerContext& c) {
-  Form form{.cell = RowOf(node).cell, .gates = RowOf(node).gates};
-  ANEMONE_RETURN_IF_ERROR(ReadAttributes(node, c, form));
-  ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> x, c.ShapeOf(node.inputs[0]));
-  const Tensor* w = c.view().Constant(node.inputs[1]);
-  const Tensor* r = c.view().Constant(node.inputs[2]);
-  const Tensor* b = HasInput(node, 3) ? c.view().Constant(node.inputs[3]) : nullptr;
-  if (w == nullptr || r == nullptr || (HasInput(node, 3) && b == nullptr)) {
-    return c.NotLowered(absl::StrCat(node.op_type, " with weights computed at run time"));
-  }
-  for (const Tensor* t : {w, r, b}) {
-    if (t != nullptr && !IsEngineConstant(t->type())) {
-      return c.NotLowered(absl::StrCat(node.op_type, " with weights that are not floats"));
-    }
-  }
-  if (HasInput(node, 7)) return c.NotLowered("LSTM with peepholes (input P)");
-  form.hidden = r->dims().empty() ? 0 : r->dims().back();
-  const int64_t rows = form.gates * form.hidden;
-  if (x.size() != 3 || w->dims() != std::vector<int64_t>{form.directions, rows, x[2]} ||
-      r->dims() != std::vector<int64_t>{form.directions, rows, form.hidden} ||
-      (b != nullptr && b->dims() != std::vector<int64_t>{form.directions, 2 * rows})) {
-    return absl::InvalidArgumentError(
-        "W, R and B: want shapes that match the input; run the ONNX checker on the model");
-  }
-  form.steps = x[form.batch_first ? 1 : 0];
-  form.batch = x[form.batch_first ? 0 : 1];
-  form.inputs = x[2];
-  if (std::min({form.steps, form.batch, form.inputs, form.hidden}) < 1) {
-    return c.Refuse(rule::kEmptyTensor);
-  }
-  if (form.steps > kMostSteps) {
-    return c.NotLowered(absl::StrCat(node.op_type, " of more than ", kMostSteps, " steps"));
-  }
-  if (r->elements() > kMostStateWeights / form.steps) {
-    return c.NotLowered(absl::StrCat(node.op_type, " whose R has more than ", kMostStateWeights,
-                                     " weights for all steps together"));
-  }
-  ANEMONE_RETURN_IF_ERROR(CheckLengths(node, c, form));
-  return form;
-}
 
 // The elements from `first` on, in the shape `dims`, as a view that does not copy the constant.
 Tensor PartOf(const Tensor& tensor, int64_t first, std::vector<int64_t> dims) {
@@ -180,7 +45,7 @@ struct Weights {
   std::optional<Tensor> w_bias, r_bias;
 };
 
-Weights WeightsOf(const Node& node, LowerContext& c, const Form& form, int64_t direction) {
+Weights WeightsOf(const Node& node, LowerContext& c, const RecurrentForm& form, int64_t direction) {
   const int64_t rows = form.gates * form.hidden;
   Weights weights;
   weights.w = PartOf(*c.view().Constant(node.inputs[1]), direction * rows * form.inputs,
@@ -208,7 +73,7 @@ struct State {
 // Unrolls one direction of one node. Intermediate values are (batch, gates * hidden, 1, 1).
 class Unroller {
  public:
-  Unroller(LowerContext& c, const Node& node, const Form& form, int64_t direction)
+  Unroller(LowerContext& c, const Node& node, const RecurrentForm& form, int64_t direction)
       : c_(c),
         node_(node),
         form_(form),
@@ -218,23 +83,63 @@ class Unroller {
   // Returns the output of every step, in the order of the sequence, and the last state.
   absl::Status Run(std::vector<Operand>& outputs, State& state) {
     ANEMONE_ASSIGN_OR_RETURN(state.h, Initial(5));
-    if (form_.cell == Cell::kLstm) {
+    if (form_.cell == RecurrentCell::kLstm) {
       ANEMONE_ASSIGN_OR_RETURN(state.c, Initial(6));
     }
     Operand inputs = InputGates();
     const bool backwards = direction_ == 1 || form_.backwards;
     outputs.resize(form_.steps);
+    std::optional<StepUnits> made;  // of a step with a state; only the first may have none
     for (int64_t i = 0; i < form_.steps; ++i) {
       const int64_t step = backwards ? form_.steps - 1 - i : i;
-      Operand x = Sliced(c_, inputs, Axis::kC, step, 1);
-      x = AsState(x, form_.gates);
-      ANEMONE_RETURN_IF_ERROR(Step(x, state));
+      const Operand x = Sliced(c_, inputs, Axis::kC, step, 1);
+      if (made) {
+        Repeat(*made, x, state);
+      } else {
+        const StepUnits units{NumberOfUnits(), x, state};
+        ANEMONE_RETURN_IF_ERROR(Step(AsState(x, form_.gates), state));
+        if (units.before.h) made = {units.first, units.x, units.before, NumberOfUnits(), state};
+      }
       outputs[step] = *state.h;
     }
     return absl::OkStatus();
   }
 
  private:
+  // The units that a step became, with what they read and compute.
+  struct StepUnits {
+    int first = 0;
+    Operand x;
+    State before;
+    int end = 0;
+    State after;
+  };
+
+  int NumberOfUnits() const { return static_cast<int>(c_.network().units.size()); }
+
+  // Appends copies of the units of a step that read another input and another state. Copies share
+  // their parameters, so that each unit is checked once (engine/repeats.h).
+  void Repeat(const StepUnits& step, const Operand& x, State& state) {
+    const int shift = NumberOfUnits() - step.first;
+    const State before = state;
+    const auto moved = [&](const Operand& operand) {
+      if (operand == step.x) return x;
+      if (operand == step.before.h) return *before.h;
+      if (operand == step.before.c) return *before.c;
+      Operand copy = operand;
+      if (copy.source == Operand::Source::kUnit && copy.index >= step.first) copy.index += shift;
+      return copy;
+    };
+    for (int i = step.first; i < step.end && c_.ok(); ++i) {
+      const Unit unit = c_.network().units[i];
+      std::vector<Operand> bottoms = unit.bottoms;
+      std::transform(bottoms.begin(), bottoms.end(), bottoms.begin(), moved);
+      c_.AddUnit(*unit.kind, unit.params, std::move(bottoms), unit.weights);
+    }
+    state.h = moved(*step.after.h);
+    if (step.after.c) state.c = moved(*step.after.c);
+  }
+
   NeuronType Function(int i) const {
     return form_.functions[direction_ * form_.functions.size() / form_.directions + i];
   }
@@ -299,11 +204,11 @@ class Unroller {
 
   absl::Status Step(const Operand& x, State& state) {
     switch (form_.cell) {
-      case Cell::kLstm:
+      case RecurrentCell::kLstm:
         return StepLstm(x, state);
-      case Cell::kGru:
+      case RecurrentCell::kGru:
         return StepGru(x, state);
-      case Cell::kRnn:
+      case RecurrentCell::kRnn:
         break;
     }
     ANEMONE_ASSIGN_OR_RETURN(auto recurrent, StateGates(state.h, 0, 1));
@@ -377,7 +282,7 @@ class Unroller {
 
   LowerContext& c_;
   const Node& node_;
-  const Form& form_;
+  const RecurrentForm& form_;
   int64_t direction_;
   Weights weights_;
 };
@@ -398,7 +303,7 @@ Operand JoinedInGroups(LowerContext& c, std::vector<Operand> parts, Axis axis) {
 }
 
 // The output Y of one direction: (steps, 1, batch, hidden), or (batch, steps, 1, hidden).
-Operand Sequence(LowerContext& c, const Form& form, std::vector<Operand> outputs) {
+Operand Sequence(LowerContext& c, const RecurrentForm& form, std::vector<Operand> outputs) {
   const int64_t images = form.batch_first ? form.batch : 1;
   const Dims one = MakeDims(images, 1, form.batch / images, form.hidden);
   for (Operand& h : outputs) {
@@ -412,7 +317,8 @@ Operand Sequence(LowerContext& c, const Form& form, std::vector<Operand> outputs
 
 // Outputs the last states of all directions: (directions, batch, hidden), or (batch, directions,
 // hidden).
-absl::Status OutState(LowerContext& c, const Form& form, ValueId to, std::vector<Operand> states) {
+absl::Status OutState(LowerContext& c, const RecurrentForm& form, ValueId to,
+                      std::vector<Operand> states) {
   const int64_t images = form.batch_first ? form.batch : 1;
   for (Operand& state : states) {
     state = ReshapeToDims(c, state, MakeDims(images, 1, form.batch / images, form.hidden));
@@ -425,7 +331,7 @@ absl::Status OutState(LowerContext& c, const Form& form, ValueId to, std::vector
 
 absl::Status Lower(const Match& match, LowerContext& c) {
   const Node& node = c.anchor(match);
-  ANEMONE_ASSIGN_OR_RETURN(Form form, ReadForm(node, c));
+  ANEMONE_ASSIGN_OR_RETURN(RecurrentForm form, ReadRecurrentForm(node, c));
   std::vector<Operand> sequences, hidden, cells;
   for (int64_t direction = 0; direction < form.directions; ++direction) {
     std::vector<Operand> outputs;

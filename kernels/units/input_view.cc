@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "engine/formats/mil_emitter.h"
+#include "engine/software/views.h"
 #include "engine/warning.h"
 #include "kernels/attributes.h"
 #include "kernels/mil/mil_gates.h"
@@ -77,6 +78,16 @@ constexpr Field<InputViewParams> kFields[] = {
     Required<&InputViewParams::size>("Size"),
     Key<&InputViewParams::step, Plain, Steps>("Step"),
 };
+
+// The elements are next to each other if all axes before the sliced one have one element.
+absl::StatusOr<Prepared> Prepare(const InputViewParams& p, Bottoms in, absl::Span<const Tensor>) {
+  int64_t before = 1, behind = 1;
+  for (int axis = 0; axis < kAxisCount; ++axis) {
+    (axis < static_cast<int>(p.axis) ? before : behind) *= in[0].dims.extent[axis];
+  }
+  if (p.step != 1 || before != 1) return Prepared();
+  return MakeSlice(behind / in[0].dims[p.axis] * p.offset);
+}
 
 void Compute(const InputViewParams& p, const void*, absl::Span<const ConstView> in, View out) {
   math::Extents starts = {0, 0, 0, 0, 0};
@@ -153,7 +164,7 @@ const UnitKindOf<InputViewParams>& Kind() {
       .permuted = Permuted,
       .judge = {.shape = Shape, .validate = Validate, .warn = Warn},
       .spell = {.fields = kFields, .mil = WriteMil},
-      .run = {.compute = Compute},
+      .run = {.prepare = Prepare, .compute = Compute},
       .exact = {.compute = Exact, .slices_width = SlicesWidth},
   });
   return kind;

@@ -16,7 +16,7 @@ namespace anemone::format {
 
 // In another major format, only the header's position, its checksum and its first field are the
 // same.
-inline constexpr uint16_t kMajor = 2, kMinor = 1;
+inline constexpr uint16_t kMajor = 3, kMinor = 0;
 
 inline constexpr const char kSegmentsSection[] = "segments", kWeightsSection[] = "weights";
 inline constexpr const char kSegmentsIdentifier[] = "ANES";
@@ -27,7 +27,7 @@ inline uint64_t Aligned(uint64_t offset) {
   return (offset + kAlignment - 1) / kAlignment * kAlignment;
 }
 
-// Limits in bytes. A FlatBuffer is below 2 GiB; a network of 10,000 units takes 3 MiB.
+// Limits in bytes. A FlatBuffer is below 2 GiB.
 inline constexpr size_t kMostHeader = size_t{1} << 20, kMostSegments = size_t{1} << 30,
                         kMostNetwork = size_t{1} << 26;
 

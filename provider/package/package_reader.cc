@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
 #include <optional>
 #include <string>
@@ -48,6 +49,28 @@ std::vector<PackagedPort> PortsOf(
     added.name = std::string(TextOf(port->name()));
     added.type = DataType(port->type());
     if (port->dims() != nullptr) added.dims.assign(port->dims()->begin(), port->dims()->end());
+  }
+  return read;
+}
+
+// Whether the operands exist is checked when the network is read.
+absl::StatusOr<std::vector<TemplateUse>> UnitsOf(
+    const flatbuffers::Vector<flatbuffers::Offset<format::Unit>>& units) {
+  std::vector<TemplateUse> read;
+  read.reserve(units.size());
+  for (const format::Unit* unit : units) {
+    TemplateUse& added = read.emplace_back();
+    added.name = std::string(TextOf(unit->name()));
+    added.index = unit->like();
+    if (unit->bottoms() == nullptr) continue;
+    added.bottoms.reserve(unit->bottoms()->size());
+    for (const format::Operand* operand : *unit->bottoms()) {
+      if (operand->source() > format::Source::MAX || operand->index() > INT32_MAX) {
+        return absl::DataLossError("an operand that does not exist");
+      }
+      added.bottoms.push_back(
+          {static_cast<Operand::Source>(operand->source()), static_cast<int>(operand->index())});
+    }
   }
   return read;
 }
@@ -195,9 +218,10 @@ class Reader {
   // `refusal` is set if the target no longer accepts the units.
   absl::Status ReadUnits(const format::Segment& segment, PackagedSegment& to,
                          std::optional<Verdict>& refusal) {
-    const absl::string_view units = TextOf(segment.network());
-    if (units.size() > format::kMostNetwork) return absl::DataLossError("the network is too large");
-    ANEMONE_ASSIGN_OR_RETURN(Json json, ReadNetworkText(units));
+    const absl::string_view text = TextOf(segment.network());
+    if (text.size() > format::kMostNetwork) return absl::DataLossError("the network is too large");
+    ANEMONE_ASSIGN_OR_RETURN(Json json, ReadNetworkText(text));
+    ANEMONE_ASSIGN_OR_RETURN(std::vector<TemplateUse> units, UnitsOf(*segment.units()));
     std::vector<Tensor> values;
     for (const format::Tensor* table : *segment.tensors()) {
       ANEMONE_ASSIGN_OR_RETURN(Tensor value,
@@ -205,7 +229,7 @@ class Reader {
       values.push_back(std::move(value));
     }
     NetworkBuilder c(*package_.target, package_.route);
-    absl::Status status = ReadNetwork(json, FindUnitKind, c, &values);
+    absl::Status status = ReadTemplates(json, std::move(units), FindUnitKind, c, &values);
     if (c.refusal()) {
       refusal = *c.refusal();
       return absl::OkStatus();

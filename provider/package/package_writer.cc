@@ -103,7 +103,8 @@ class Image {
 
   absl::StatusOr<Offset<format::Segment>> WriteSegment(const PackagedSegment& segment) {
     ANEMONE_RETURN_IF_ERROR(format::CheckPorts(segment));
-    const std::string network = WriteNetworkText(WriteNetwork(segment.network));
+    std::vector<uint32_t> templates;
+    const std::string network = WriteNetworkText(WriteTemplates(segment.network, templates));
     if (network.size() > format::kMostNetwork) return TooLarge("a network");
     std::vector<Offset<format::Tensor>> tensors;
     for (const Tensor* tensor : TensorsOf(segment.network)) {
@@ -111,12 +112,31 @@ class Image {
       tensors.push_back(written);
     }
     const auto name = builder_.CreateString(segment.name);
-    const auto units = builder_.CreateString(network);
+    const auto text = builder_.CreateString(network);
+    const auto units = builder_.CreateVector(WriteUnits(segment.network, templates));
     const auto values = builder_.CreateVector(tensors);
     const auto inputs = WritePorts(segment.inputs, builder_);
     const auto outputs = WritePorts(segment.outputs, builder_);
     if (builder_.GetSize() > format::kMostSegments) return TooLarge("the table of segments");
-    return format::CreateSegment(builder_, name, units, values, inputs, outputs);
+    return format::CreateSegment(builder_, name, text, units, values, inputs, outputs);
+  }
+
+  std::vector<Offset<format::Unit>> WriteUnits(const Network& network,
+                                               absl::Span<const uint32_t> templates) {
+    std::vector<Offset<format::Unit>> written;
+    written.reserve(network.units.size());
+    for (size_t i = 0; i < network.units.size(); ++i) {
+      const Unit& unit = network.units[i];
+      std::vector<format::Operand> bottoms;
+      bottoms.reserve(unit.bottoms.size());
+      for (const Operand& operand : unit.bottoms) {
+        bottoms.emplace_back(static_cast<format::Source>(operand.source), operand.index);
+      }
+      const auto name = builder_.CreateString(unit.name);
+      const auto operands = builder_.CreateVectorOfStructs(bottoms);
+      written.push_back(format::CreateUnit(builder_, name, templates[i], operands));
+    }
+    return written;
   }
 
   void AddSection(std::string name, std::vector<absl::string_view> pieces) {

@@ -24,6 +24,25 @@ TEST(CheckNetwork, RefusesAnOutputThatNobodyMakes) {
   EXPECT_EQ(verdict.message, "InvalidMILProgram");
 }
 
+// Units that share parameters are checked once for each shape of their bottoms.
+TEST(CheckNetwork, RefusesACopyOfAnAcceptedUnitWithOtherBottoms) {
+  const Target& target = **FindTarget("h16");
+  NetworkBuilder c(target, Route::kNetplist);
+  const Operand small = c.AddInput("x", MakeDims(1, 2, 3, 4));
+  const UnitKind& kind = *FindUnitKind("Neuron");
+  AddAuthoredUnit(c, kind, {{"Type", "ReLU"}}, {small}, {});
+  ASSERT_TRUE(c.ok()) << c.status();
+  const auto params = c.network().units[0].params;
+  c.AddUnit(kind, params, {small}, {});
+  EXPECT_TRUE(CheckNetwork(c.network(), target, Route::kNetplist).verdict.accepted);
+  const Operand large = c.AddInput("z", MakeDims(1, 2, 3, 1 << 20));
+  c.AddUnit(kind, params, {large}, {});
+  c.AddUnit(kind, params, {small}, {});
+  const NetworkVerdict checked = CheckNetwork(c.network(), target, Route::kNetplist);
+  EXPECT_FALSE(checked.verdict.accepted);
+  EXPECT_EQ(checked.unit, 2);
+}
+
 // A form without a lowering is an answer. An error stays one, whatever its code.
 TEST(NetworkBuilder, ARefusalIsNotAnError) {
   const Target& target = **FindTarget("h16");

@@ -91,6 +91,38 @@ const FusionCase kCases[] = {
     {"JoinedBatches",
      "(float[2,8,9,7] x) => (float[2,16,9,7] y) <float[8,8,1,1] w> {"
      "  a = Conv(x, w) b = Relu(a) y = Concat<axis = 1>(a, b) }"},
+    {"SlicesOfAnInputAndOfAConvolution",
+     "(float[1,12,9,7] x) => (float[1,4,9,7] y, float[1,4,9,7] z) <float[12,4,1,1] w> {"
+     "  s = Constant<value = int64[3] {4, 2, 6}>() p, q, r = Split<axis = 1>(x, s)"
+     "  a = Conv(p, w) b, d, e = Split<axis = 1, num_outputs = 3>(a)"
+     "  f = Sigmoid(b) g = Mul(f, d) h = Tanh(e) i = Add(g, h) y = Mul(i, p) z = Relu(b) }"},
+    {"SlicesThatAreOutputsOrJoined",
+     "(float[1,12,9,7] x) => (float[1,4,9,7] y, float[1,12,9,7] z, float[63,4] v)"
+     " <float[12,12,1,1] w> {"
+     "  a = Conv(x, w) y, b, d = Split<axis = 1, num_outputs = 3>(a)"
+     "  e = Relu(d) z = Concat<axis = 1>(b, e, y)"
+     "  k = Constant<value = int64[2] {63, 4}>() v = Reshape(b, k) }"},
+    {"SlicesOfSlicesAndOfRows",
+     "(float[1,1,12,8] x) => (float[1,1,3,8] y, float[1,1,6,4] z) {"
+     "  a = Relu(x) b, c = Split<axis = 2, num_outputs = 2>(a)"
+     "  d, e = Split<axis = 2, num_outputs = 2>(c) f, g = Split<axis = 3, num_outputs = 2>(c)"
+     "  h = Add(d, e) i = Sigmoid(d) y = Mul(h, i) j = Mul(f, g) z = Tanh(j) }"},
+    {"SlicesOfABatch",
+     "(float[3,8,5,5] x) => (float[3,4,5,5] y, float[1,8,5,5] z) <float[8,8,1,1] w> {"
+     "  a = Conv(x, w) b, c = Split<axis = 1, num_outputs = 2>(a) y = Mul(b, c)"
+     "  d, e, f = Split<axis = 0, num_outputs = 3>(a) g = Add(d, f) z = Mul(g, e) }"},
+    {"Lstm",
+     "(float[6,1,8] x) => (float[6,1,1,16] y, float[1,1,16] h, float[1,1,16] c)"
+     " <float[1,64,8] w, float[1,64,16] r, float[1,128] b> {"
+     "  y, h, c = LSTM<hidden_size = 16>(x, w, r, b) }"},
+    {"LstmOfABatchBothWays",
+     "(float[5,2,8] x) => (float[5,2,2,16] y)"
+     " <float[2,64,8] w, float[2,64,16] r, float[2,128] b> {"
+     "  y, h, c = LSTM<hidden_size = 16, direction = \"bidirectional\">(x, w, r, b) }"},
+    {"Gru",
+     "(float[6,1,8] x) => (float[6,1,1,16] y, float[1,1,16] h)"
+     " <float[1,48,8] w, float[1,48,16] r, float[1,96] b> {"
+     "  y, h = GRU<hidden_size = 16, linear_before_reset = 1>(x, w, r, b) }"},
 };
 
 Tensor Numbers(const std::vector<int64_t>& dims, std::mt19937& random) {

@@ -163,10 +163,19 @@ TEST(Package, SurvivesForgedNetworks) {
   std::map<absl::StatusCode, int> codes;
   for (unsigned seed = 0; seed < 5000; ++seed) {
     std::mt19937 random(seed);
-    const std::string forged = WithNetwork(packages[seed % packages.size()], [&](Json json) {
-      for (unsigned i = 0; i < 1 + random() % 2; ++i) ChangeOne(json, random);
-      return WriteNetworkText(json);
-    });
+    const std::string forged = WithNetwork(
+        packages[seed % packages.size()],
+        [&](Json json) {
+          for (unsigned i = 0; i < 1 + random() % 2; ++i) ChangeOne(json, random);
+          return WriteNetworkText(json);
+        },
+        [&](std::vector<TemplateUse>& units) {
+          TemplateUse& unit = units[random() % units.size()];
+          if (random() % 8 == 0) unit.index = random() % (units.size() + 1);
+          if (random() % 8 != 0 || unit.bottoms.empty()) return;
+          unit.bottoms[random() % unit.bottoms.size()] = {
+              static_cast<Operand::Source>(random() % 3), static_cast<int>(random() % 4)};
+        });
     const auto read = ReadPackage(forged, nullptr);
     ++codes[read.status().code()];
     if (read.ok()) TryAll(*read);

@@ -94,7 +94,7 @@ TEST(Package, MayHaveNoSegments) {
   EXPECT_TRUE(ReadPackage(*WritePackage(PackageOf({})), nullptr)->segments.empty());
 }
 
-// The ONNX tensor's name is kept. In the network's names, what is not UTF-8 is replaced.
+// The names of ONNX tensors and of units are kept. In those of ports, what is not UTF-8 is replaced.
 TEST(Package, MayHaveAnyNames) {
   Network network = ConvBy(KernelForms()[0].second);
   network.inputs[0].name = std::string("not UTF-8: \xff\xfe\0.", 15);
@@ -106,7 +106,7 @@ TEST(Package, MayHaveAnyNames) {
   const PackagedSegment& segment = read->segments[0];
   EXPECT_EQ(segment.inputs[0].name, network.inputs[0].name);
   EXPECT_EQ(segment.network.inputs[0].name, std::string("not UTF-8: \uFFFD\uFFFD\0.", 19));
-  EXPECT_EQ(segment.network.units[0].name, "\"\uFFFD");
+  EXPECT_EQ(segment.network.units[0].name, "\"\xc0");
   EXPECT_EQ(*OutputsOf(segment.network, *package.target, package.route, 7),
             *OutputsOf(network, *package.target, package.route, 7));
 }
@@ -288,6 +288,11 @@ std::string WithNetwork(const std::function<std::string(Json)>& change) {
   return anemone::WithNetwork(SmallBytes(), change);
 }
 
+std::string WithUnits(const std::function<void(std::vector<TemplateUse>&)>& change) {
+  return anemone::WithNetwork(
+      SmallBytes(), [](const Json& json) { return WriteNetworkText(json); }, change);
+}
+
 constexpr auto kForeign = absl::StatusCode::kInvalidArgument;
 constexpr auto kDamaged = absl::StatusCode::kDataLoss;
 constexpr auto kStale = absl::StatusCode::kFailedPrecondition;
@@ -326,14 +331,14 @@ const Bad kBad[] = {
      },
      kDamaged,
      {"section 'weights' does not match its checksum"}},
-    {"the major before, whose networks were CBOR",
-     [] { return With([](PackageParts& p) { p.major = 1; }); },
+    {"the major before, whose networks were JSON alone",
+     [] { return With([](PackageParts& p) { p.major = 2; }); },
      absl::StatusCode::kUnimplemented,
-     {"format 1.1", "written by tests", "reads 2.x", "compile the model again"}},
+     {"format 2.0", "written by tests", "reads 3.x", "compile the model again"}},
     {"later major",
-     [] { return With([](PackageParts& p) { p.major = 3; }); },
+     [] { return With([](PackageParts& p) { p.major = 4; }); },
      absl::StatusCode::kUnimplemented,
-     {"format 3.1", "written by tests", "reads 2.x"}},
+     {"format 4.0", "written by tests", "reads 3.x"}},
     {"other tables",
      [] { return With([](PackageParts& p) { p.tables = "0123abc"; }); },
      kStale,
@@ -421,13 +426,28 @@ const Bad kBad[] = {
      {"an object of more than 256 keys"}},
     {"an operand out of range",
      [] {
-       return WithNetwork([](Json json) {
-         json["units"][0]["bottoms"][0] = "unit 7";
-         return WriteNetworkText(json);
+       return WithUnits([](std::vector<TemplateUse>& units) {
+         units[0].bottoms[0] = {Operand::Source::kUnit, 7};
        });
      },
      kDamaged,
      {"segment 1", "an operand that exists"}},
+    {"an operand of no kind",
+     [] {
+       return WithUnits([](std::vector<TemplateUse>& units) {
+         units[0].bottoms[0].source = static_cast<Operand::Source>(3);
+       });
+     },
+     kDamaged,
+     {"segment 1", "an operand that does not exist"}},
+    {"a template out of range",
+     [] { return WithUnits([](std::vector<TemplateUse>& units) { units[0].index = 1000; }); },
+     kDamaged,
+     {"segment 1", "a template that exists"}},
+    {"a unit without its operands",
+     [] { return WithUnits([](std::vector<TemplateUse>& units) { units[0].bottoms.clear(); }); },
+     kStale,
+     {"segment 1"}},
     {"huge dims",
      [] {
        return WithNetwork([](Json json) {
@@ -440,7 +460,7 @@ const Bad kBad[] = {
     {"a tensor less",
      [] {
        return WithNetwork([](Json json) {
-         json["units"][0]["weights"].erase(1);  // the bias
+         json["templates"][0]["weights"].erase(1);  // the bias
          return WriteNetworkText(json);
        });
      },
@@ -449,7 +469,7 @@ const Bad kBad[] = {
     {"a weight of another shape",
      [] {
        return WithNetwork([](Json json) {
-         for (Json& unit : json["units"]) {
+         for (Json& unit : json["templates"]) {
            for (Json& weight : unit["weights"]) weight["dims"] = {1, 1};
          }
          return WriteNetworkText(json);
@@ -460,7 +480,7 @@ const Bad kBad[] = {
     {"an unknown key",
      [] {
        return WithNetwork([](Json json) {
-         json["units"][0]["params"]["Colour"] = "red";
+         json["templates"][0]["params"]["Colour"] = "red";
          return WriteNetworkText(json);
        });
      },
@@ -469,7 +489,7 @@ const Bad kBad[] = {
     {"an unknown kind",
      [] {
        return WithNetwork([](Json json) {
-         json["units"][0]["type"] = "Oracle";
+         json["templates"][0]["type"] = "Oracle";
          return WriteNetworkText(json);
        });
      },

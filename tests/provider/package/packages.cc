@@ -175,7 +175,8 @@ std::string PackageParts::Sealed() const {
   return bytes + body;
 }
 
-std::string WithNetwork(const std::string& bytes, const std::function<std::string(Json)>& change) {
+std::string WithNetwork(const std::string& bytes, const std::function<std::string(Json)>& change,
+                        const std::function<void(std::vector<TemplateUse>&)>& change_units) {
   PackageParts parts = PackageParts::Of(bytes);
   std::string& section = parts.section(format::kSegmentsSection).bytes;
   const format::Segment& segment =
@@ -199,9 +200,29 @@ std::string WithNetwork(const std::string& bytes, const std::function<std::strin
                                            t->code_type(), t->values(), t->zero_points(),
                                            t->grid()));
   }
-  const auto made = format::CreateSegment(fbb, fbb.CreateString(segment.name()),
-                                          fbb.CreateString(changed), fbb.CreateVector(tensors),
-                                          ports(segment.inputs()), ports(segment.outputs()));
+  std::vector<TemplateUse> uses;
+  for (const format::Unit* unit : *segment.units()) {
+    TemplateUse& use = uses.emplace_back();
+    use = {unit->name()->str(), unit->like()};
+    for (const format::Operand* from : *unit->bottoms()) {
+      use.bottoms.push_back(
+          {static_cast<Operand::Source>(from->source()), static_cast<int>(from->index())});
+    }
+  }
+  change_units(uses);
+  std::vector<flatbuffers::Offset<format::Unit>> units;
+  for (const TemplateUse& use : uses) {
+    std::vector<format::Operand> bottoms;
+    for (const Operand& from : use.bottoms) {
+      bottoms.emplace_back(static_cast<format::Source>(from.source), from.index);
+    }
+    const auto name = fbb.CreateString(use.name);
+    units.push_back(format::CreateUnit(fbb, name, static_cast<uint32_t>(use.index),
+                                       fbb.CreateVectorOfStructs(bottoms)));
+  }
+  const auto made = format::CreateSegment(
+      fbb, fbb.CreateString(segment.name()), fbb.CreateString(changed), fbb.CreateVector(units),
+      fbb.CreateVector(tensors), ports(segment.inputs()), ports(segment.outputs()));
   fbb.Finish(format::CreateSegments(fbb, fbb.CreateVector(&made, 1)), format::kSegmentsIdentifier);
   section.assign(reinterpret_cast<const char*>(fbb.GetBufferPointer()), fbb.GetSize());
   return parts.Sealed();

@@ -10,7 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "anemone/tensor.h"
-#include "engine/field.h"
+#include "engine/formats/network_json.h"
 #include "engine/network.h"
 #include "package_generated.h"  // generated
 #include "provider/package/package.h"
@@ -50,8 +50,10 @@ struct PackageParts {
 };
 
 // A package with only the first segment. Its network is replaced by the text that `change` returns
-// for its JSON, which may be invalid.
-std::string WithNetwork(const std::string& bytes, const std::function<std::string(Json)>& change);
+// for its JSON, which may be invalid, and its units are changed by `change_units`.
+std::string WithNetwork(
+    const std::string& bytes, const std::function<std::string(Json)>& change,
+    const std::function<void(std::vector<TemplateUse>&)>& change_units = [](auto&) {});
 
 }  // namespace anemone
 
