@@ -2,7 +2,7 @@
 """Measure how planning time grows with the number of nodes, and with that of targets.
 
     bench/planning.py [--all] [NODES...]
-    bench/planning.py --targets [NAME...]
+    bench/planning.py --targets [--json] [NAME...]
 
 Runs `anemone check` on chains of Relu, Mul, Sigmoid and Add, and compares the time with that in
 which ONNX Runtime creates a session of the same file. From 100,000 nodes on, ONNX Runtime is
@@ -10,7 +10,8 @@ measured only without its optimizations, which would take minutes; --all measure
 The time of `check` includes starting the process.
 
 --targets takes the models of the manifest and the exported models (those whose name begins with a
-NAME), and prints the user time of `check --target all` relative to that of one target.
+NAME), and prints the user time of `check --target all` relative to that of one target; with --json, that
+of `check --json`.
 """
 
 import argparse
@@ -74,7 +75,7 @@ def session(path, optimized):
 
 def user_seconds(path, target, options):
     """The least of three."""
-    command = [str(ANEMONE), "check", str(path), "--quiet", "--target", target, *options]
+    command = [str(ANEMONE), "check", str(path), "--target", target, *options]
     taken = []
     for _ in range(3):
         before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
@@ -83,7 +84,7 @@ def user_seconds(path, target, options):
     return min(taken)
 
 
-def compare_targets(names):
+def compare_targets(names, form):
     entries = [e for e in manifest.entries()
                if not names or any(e["name"].startswith(name) for name in names)]
     manifest.fetch(entries)
@@ -93,7 +94,7 @@ def compare_targets(names):
 
     def sizes(options):  # the others are for runs
         pairs = zip(options[::2], options[1::2])
-        return [word for pair in pairs if pair[0] in ("--dim", "--shape") for word in pair]
+        return [word for pair in pairs if pair[0] in ("--dim", "--shape") for word in pair] + form
 
     print(f"{'user time of check':40} {'h13':>8} {'all':>8} {'ratio':>6}")
     for name, path, options in [*manifest.runs(entries), *exported]:
@@ -109,10 +110,11 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--all", action="store_true")
     parser.add_argument("--targets", action="store_true")
+    parser.add_argument("--json", action="store_true")
     parser.add_argument("what", nargs="*", metavar="NODES|NAME")
     arguments = parser.parse_args()
     if arguments.targets:
-        compare_targets(arguments.what)
+        compare_targets(arguments.what, ["--json"] if arguments.json else ["--quiet"])
         return
     print(f"{os.cpu_count()} cores; ratio: time of check / time to create a session")
     print(f"{'nodes':>8} {'check':>9} {'memory':>9} {'ratio':>7} {'ratio, optimizations off':>25}")

@@ -146,7 +146,8 @@ absl::string_view CostLimitName(CostLimit limit) {
 
 std::string TimeText(double us) {
   if (us < 999.5) return absl::StrFormat("%.3g us", us);
-  return absl::StrFormat(us < 999.5e3 ? "%.3g ms" : "%.0f ms", us / 1000);
+  if (us < 999.5e3) return absl::StrFormat("%.3g ms", us / 1000);
+  return absl::StrFormat("%.0f ms", us / 1000);
 }
 
 const CostRates* FindCostRates(const Target& target) {

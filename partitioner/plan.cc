@@ -536,6 +536,8 @@ absl::StatusOr<Plan> Planner::PlanMain() {
   return plan;
 }
 
+size_t Planner::made() const { return made_.size(); }
+
 absl::StatusOr<Plan> Planner::Make(const Target& target) {
   const Model& model = model_;
   options_.target = &target;

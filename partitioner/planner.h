@@ -29,6 +29,8 @@ class Planner {
 
   // As MakePlan().
   absl::StatusOr<Plan> Make(const Target& target);
+  // How many of the plans so far were not taken from those of another target.
+  size_t made() const;
 
  private:
   struct GraphFacts;

@@ -179,9 +179,10 @@ std::vector<Segment> ApplyPolicy(const GraphView& view, absl::Span<const int> op
   if (options.policy.aim == Policy::Aim::kFewestSegments) {
     return giver.ForFewestSegments(std::move(segments));
   }
+  // Only `latency` may ask for the rates: targets that differ in them share the other plans.
+  if (options.policy.aim != Policy::Aim::kLatency) return segments;
   const CostRates* rates = FindCostRates(*options.target);
-  const bool weighs =
-      options.policy.aim == Policy::Aim::kLatency && rates != nullptr && rates->cpu.are_known();
+  const bool weighs = rates != nullptr && rates->cpu.are_known();
   return weighs ? giver.ForLatency(*rates, std::move(segments)) : std::move(segments);
 }
 
