@@ -220,6 +220,11 @@ absl::Status LowerDynamicSlice(const Node& node, LowerContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> from, c.ShapeOf(node.inputs[0]));
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> to, c.ShapeOf(node.outputs[0]));
   const int64_t count = PlaceShape(starts_shape).elements();
+  for (size_t input : {3, 4}) {
+    if (HasInput(node, input) && c.view().Constant(node.inputs[input]) == nullptr) {
+      return c.NotLowered("Slice whose axes or steps are computed at run time");
+    }
+  }
   std::vector<int64_t> first_axes(count);
   std::iota(first_axes.begin(), first_axes.end(), 0);
   ANEMONE_ASSIGN_OR_RETURN(auto axes, ConstantIntegers(c, node, 3, first_axes));
