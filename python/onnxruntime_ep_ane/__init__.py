@@ -8,6 +8,8 @@
 
     print(ane.check("net.onnx", target="m1,m4"))          # where every node would run, and why
     y = ane.Session("net.onnx", target="m1").run({"x": x})["y"]   # direct mode
+    trainer = ane.Trainer("net.onnx", loss="mse:y:target", target="m1")
+    loss = trainer.step({"x": x, "target": y})
 
 A model is a path, bytes, or an onnx.ModelProto. Errors are ValueError (the model or the value of an
 argument; UnknownTargetError is one, and a KeyError), TypeError (an unknown keyword, or an argument of
@@ -22,6 +24,7 @@ from ._plugin import compile, get_ep_name, get_library_path, register
 from ._report import Record, Report, check
 from ._report_page import report
 from ._session import Port, Session
+from ._trainer import Trainer
 from ._zoo import Zoo, zoo
 
 __all__ = [
@@ -31,6 +34,7 @@ __all__ = [
     "Record",
     "Report",
     "Session",
+    "Trainer",
     "UnknownTargetError",
     "Zoo",
     "__version__",
