@@ -33,7 +33,7 @@ enum EntryPoint : unsigned {
   kDiff = 512,
   kZoo = 1024,
   kReport = 2048,
-  kTrain = 1 << 14,
+  kTrain = 1 << 13,
 };
 inline constexpr unsigned kReadsModel =
     kCheck | kRun | kBench | kConvert | kCompile | kDiff | kZoo | kReport | kTrain;

@@ -24,7 +24,7 @@ namespace {
 // A constant with an element beyond this is a mask, not a weight.
 constexpr double kLargestWeight = 1e4;
 
-// Inputs of operators that are never weights, and those that are even if they are one number.
+// The input is never a weight: a statistic, a bound or a size.
 bool ReadsNoWeight(const Node& node, size_t input) {
   static const auto& slots =
       *new std::map<std::string, std::set<size_t>>{{"BatchNormalization", {3, 4}},
@@ -42,6 +42,7 @@ bool ReadsNoWeight(const Node& node, size_t input) {
   return found != slots.end() && found->second.contains(input);
 }
 
+// A weight of this node may have one element; of other nodes it is a constant of a formula.
 bool MultipliesByWeights(const Node& node) {
   return node.op_type == "Conv" || node.op_type == "ConvTranspose" || node.op_type == "Gemm" ||
          node.op_type == "MatMul" || node.op_type.ends_with("Normalization");
@@ -108,6 +109,11 @@ absl::StatusOr<std::map<std::string, Tensor>> TakeWeights(Graph& graph,
       taken[value.name] = graph.defaults.at(v).Copy();
       graph.defaults.erase(v);
     }
+  }
+  // Other inputs with a default are constants of a step.
+  for (const auto& [v, tensor] : std::exchange(graph.defaults, {})) {
+    MakeConstant(graph.values[v], tensor);
+    std::erase(graph.inputs, v);
   }
   if (!taken.empty()) return taken;
   std::string message = "no weight to train: ";
@@ -223,7 +229,7 @@ absl::StatusOr<TrainingStep> MakeTrainingStep(Model model, const TrainingOptions
                                      Printable(graph.values[v].name), "'; do not train it"));
     } else {
       MakeConstant(graph.values[v], first.at(v));
-      graph.inputs.erase(std::find(graph.inputs.begin(), graph.inputs.end(), v));
+      std::erase(graph.inputs, v);
     }
   }
   if (gradients.empty()) {

@@ -101,6 +101,13 @@ class Train(CliTest):
         self.assertIn("training needs sizes for batch", done.stderr)
         self.assertEqual(2, self.train("--steps", "2", "--batch", "16")["steps"])
 
+    def test_settings_of_the_run(self):
+        words = ["--steps", "30", "--target", "m2", "--numerics", "exact", "--threads", "1"]
+        document = self.train(*words)
+        self.assertEqual("h14", document["target"])
+        self.assertNotEqual(self.train("--steps", "30")["loss"], document["loss"])
+        self.assertIn("OneHot", anemone(*self.words(*words, "-v")).stdout)
+
     def test_the_step_is_a_model(self):
         step = self.folder / "step.onnx"
         self.train("--steps", "1", "--save-step", step)

@@ -156,6 +156,17 @@ class Training(unittest.TestCase):
         np.testing.assert_array_equal(arrays["w2"], trainer.weights["w2"])
         self.assertTrue(np.any(arrays["w2"] != old["w2"]))
 
+    def test_initializers_that_are_inputs(self):
+        model = models.layered()
+        for tensor in model.graph.initializer:
+            if tensor.name in ("w1", "b2"):
+                model.graph.input.append(onnx.helper.make_tensor_value_info(
+                    tensor.name, tensor.data_type, tensor.dims))
+        trainer = ane.Trainer(model, CROSS_ENTROPY, train_only="w*")
+        self.assertEqual({"x", "labels"}, {port.name for port in trainer.inputs})
+        _, plain = self.losses("layered", 1)
+        self.assertEqual(plain[0], trainer.step(next(batches(models.digits(), 32, 1))))
+
     def test_small_updates_are_kept_by_a_pair(self):
         feeds = next(batches(models.digits(), 32, 1))
         moved = {}
