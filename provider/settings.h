@@ -33,9 +33,10 @@ enum EntryPoint : unsigned {
   kDiff = 512,
   kZoo = 1024,
   kReport = 2048,
+  kTrain = 1 << 13,
 };
 inline constexpr unsigned kReadsModel =
-    kCheck | kRun | kBench | kConvert | kCompile | kDiff | kZoo | kReport;
+    kCheck | kRun | kBench | kConvert | kCompile | kDiff | kZoo | kReport | kTrain;
 inline constexpr unsigned kPython = kPythonCheck | kPythonSession;
 
 struct Setting {

@@ -24,6 +24,7 @@
 #include "absl/strings/str_join.h"
 #include "anemone/check.h"
 #include "anemone/session.h"
+#include "anemone/trainer.h"
 #include "anemone/version.h"
 #include "base/annotated.h"
 #include "base/printable.h"
@@ -329,6 +330,88 @@ void AddDiff(nb::module_& module) {
   });
 }
 
+// Notes of a checkpoint.
+using Notes = std::map<std::string, std::string>;
+
+double StepOf(Trainer& trainer, const nb::dict& values) {
+  std::map<std::string, Tensor> inputs;
+  for (const auto& [name, value] : values) {
+    inputs.emplace(nb::cast<std::string>(name), TensorFromPython(value));
+  }
+  return Unlocked([&] { return trainer.Step(inputs); });
+}
+
+// Raises if `work` fails.
+template <class F>
+void Do(F&& work) {
+  const absl::Status status = [&] {
+    const nb::gil_scoped_release release;
+    return work();
+  }();
+  if (!status.ok()) Raise(status);
+}
+
+void AddTraining(nb::module_& module) {
+  using Options = TrainingOptions;
+  nb::class_<Options>(module, "TrainingOptions")
+      .def(nb::init<>())
+      .def_rw("loss", &Options::loss)
+      .def_rw("optimizer", &Options::optimizer)
+      .def_rw("learning_rate", &Options::learning_rate)
+      .def_rw("momentum", &Options::momentum)
+      .def_rw("beta1", &Options::beta1)
+      .def_rw("beta2", &Options::beta2)
+      .def_rw("epsilon", &Options::epsilon)
+      .def_rw("weight_decay", &Options::weight_decay)
+      .def_rw("batch", &Options::batch)
+      .def_rw("train_only", &Options::train_only)
+      .def_rw("loss_scale", &Options::loss_scale)
+      .def_rw("accumulate", &Options::accumulate)
+      .def_rw("clip", &Options::clip)
+      .def_rw("sanitize", &Options::sanitize)
+      .def_rw("pair", &Options::pair)
+      .def_rw("update_on_cpu", &Options::update_on_cpu)
+      .def("add_target", [](Options& options, const std::string& name, const std::string& type,
+                            const std::vector<int64_t>& dims) {
+        options.targets[name] = {TypeNamed(type), dims};
+      });
+  nb::class_<Trainer>(module, "Trainer")
+      .def_prop_ro("inputs", [](const Trainer& t) { return PortsOf(t.inputs()); })
+      .def_prop_ro("weights", &Trainer::weights)
+      .def_prop_ro("runs", &Trainer::runs)
+      .def("step", StepOf)
+      .def("set_learning_rate", &Trainer::set_learning_rate)
+      .def("weight",
+           [](const Trainer& t, const std::string& name) {
+             return ArrayOf(Unlocked([&] { return t.Weight(name); }));
+           })
+      .def("save_checkpoint",
+           [](const Trainer& t, const nb::bytes& path, const Notes& notes) {
+             Do([&] { return t.SaveCheckpoint(std::string(ViewOf(path)), notes); });
+           })
+      .def("load_checkpoint",
+           [](Trainer& t, const nb::bytes& path) {
+             return Unlocked([&] { return t.LoadCheckpoint(std::string(ViewOf(path))); });
+           })
+      .def("model",
+           [](const Trainer& t) {
+             const std::string bytes = Unlocked([&] { return t.ModelBytes(); });
+             return nb::bytes(bytes.data(), bytes.size());
+           })
+      .def("step_model",
+           [](const Trainer& t) { return nb::bytes(t.StepBytes().data(), t.StepBytes().size()); })
+      .def("plan_text", [](const Trainer& t, bool every_node, int width) {
+        return StrOf(t.PlanText(every_node, width));
+      });
+  module.def("train", [](const nb::bytes& path, const Options& options, const Settings& settings) {
+    return Unlocked([&] { return Trainer::Load(std::string(ViewOf(path)), options, settings); });
+  });
+  module.def(
+      "train_bytes", [](const nb::bytes& model, const Options& options, const Settings& settings) {
+        return Unlocked([&] { return Trainer::LoadBytes(ViewOf(model), options, settings); });
+      });
+}
+
 // The error message if there is no target with this name; nullopt if there is.
 std::optional<std::string> TargetProblem(const std::string& name) {
   const auto target = FindTarget(name);
@@ -359,6 +442,7 @@ NB_MODULE(_anemone, module) {
   module.def("target_name", anemone::TargetNameOf);
   anemone::AddSettings(module);
   anemone::AddSession(module);
+  anemone::AddTraining(module);
   anemone::AddCheck(module);
   anemone::AddDiff(module);
 }

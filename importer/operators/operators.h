@@ -33,6 +33,7 @@ namespace anemone {
 
 class ConstantNode;
 class ContribBody;
+class GradientContext;
 class GraphEditor;
 class LiftContext;
 
@@ -120,6 +121,15 @@ struct Contrib {
   size_t operands = 0;
 };
 
+// How a node is trained (importer/gradients/gradient.h). An operator with none of these is trained
+// as the function that ONNX defines for it, if there is one.
+struct GradientRule {
+  absl::Status (*vjp)(GradientContext&) = nullptr;  // writes its vector-Jacobian product
+  // Writes the node in another form if some of its weights are trained; returns whether it did.
+  absl::StatusOr<bool> (*trained_form)(GradientContext&) = nullptr;
+  const char* refused = nullptr;  // why it has no gradient
+};
+
 struct Operator {
   absl::string_view op_type;
   absl::string_view domain = "";
@@ -177,6 +187,8 @@ struct Operator {
   bool unknown_macs = false;
 
   std::optional<Contrib> contrib = std::nullopt;
+
+  GradientRule gradient = {};
 };
 
 // The row of the node's operator, or a row of defaults if there is none.

@@ -8,6 +8,8 @@
 
     print(ane.check("net.onnx", target="m1,m4"))          # where every node would run, and why
     y = ane.Session("net.onnx", target="m1").run({"x": x})["y"]   # direct mode
+    trainer = ane.Trainer("net.onnx", loss="mse:y:target", target="m1")
+    loss = trainer.step({"x": x, "target": y})
 
 A model is a path, bytes, or an onnx.ModelProto. Errors are ValueError (the model or the value of an
 argument; UnknownTargetError is one, and a KeyError), TypeError (an unknown keyword, or an argument of
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from ._report import Record, Report, check
     from ._report_page import report
     from ._session import Port, Session
+    from ._trainer import Trainer
     from ._zoo import Zoo, zoo
 
 __all__ = [
@@ -37,6 +40,7 @@ __all__ = [
     "Record",
     "Report",
     "Session",
+    "Trainer",
     "UnknownTargetError",
     "Zoo",
     "__version__",
@@ -68,6 +72,7 @@ _MODULES = {
     "report": "_report_page",
     "Port": "_session",
     "Session": "_session",
+    "Trainer": "_trainer",
     "Zoo": "_zoo",
     "zoo": "_zoo",
 }

@@ -322,7 +322,7 @@ class Help(CliTest):
                              (["run", path, "-qx"], "-x: run has no such option"),
                              (["run", path, "--tarjet", "m1"], "did you mean --target?")):
             self.expect_error(anemone(*words), piece, code=2)
-        for name, what in (("train", "not in this version"), ("xyzzy", "unknown")):
+        for name, what in (("generate", "not in this version"), ("xyzzy", "unknown")):
             self.expect_error(anemone(name, path),
                               f"command '{name}': {what}; anemone help lists the commands", code=2)
         self.assertIn("near: ", anemone("check", path, "--target", "m1prp").stderr)

@@ -172,6 +172,19 @@ const Command kCommands[] = {
              "its verdict on each target. Nothing is run.",
      .example = "report net.onnx --target m1,m4 -o net.html",
      .run = ReportCommand},
+    {.name = "train",
+     .bit = kTrain,
+     .arguments = "MODEL",
+     .min_arguments = 1,
+     .max_arguments = 1,
+     .brief = "Train a model: forward, backward and update as one graph of the engine.",
+     .help = "Makes a step of training from the model and a loss: its gradients are forward "
+             "operations, and weights and moments are inputs and outputs. Runs it with batches of "
+             "the data, in order, and wraps round. An operator without a gradient is an error "
+             "that names the node. The same data and options give the same weights, bit for bit, "
+             "also after --resume: docs/training.md.",
+     .example = "train net.onnx --data digits.npz --loss cross-entropy:logits:labels -o new.onnx",
+     .run = TrainCommand},
     {.name = "doctor",
      .bit = kDoctor,
      .arguments = "",
@@ -231,7 +244,7 @@ std::vector<std::string> CommandNames() {
 
 std::string NoSuchCommand(absl::string_view name) {
   // Reserved by docs/interface.md.
-  constexpr absl::string_view kLater[] = {"generate", "patch", "train"};
+  constexpr absl::string_view kLater[] = {"generate", "patch"};
   const bool is_later = std::find(std::begin(kLater), std::end(kLater), name) != std::end(kLater);
   const std::string question = is_later            ? ""
                                : name == "version" ? "give --version"

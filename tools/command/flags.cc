@@ -9,6 +9,7 @@
 #include "base/status_macros.h"
 #include "tools/command/flag_values.h"
 #include "tools/command/setting_flags.h"
+#include "tools/command/train_flags.h"
 #include "tools/command/weight_encoder.h"
 
 namespace anemone {
@@ -272,7 +273,7 @@ const Flag kOwnFlags[] = {
      .letter = "o"},
     {.name = "output",
      .value = "FILE.onnx",
-     .commands = kCompile,
+     .commands = kCompile | kTrain,
      .brief = "The model to write.",
      .help = "An existing file is replaced at the end, if everything succeeded.",
      .store = Keep<&Options::output>,
@@ -412,7 +413,7 @@ const Flag kOwnFlags[] = {
      .letter = "q"},
     {.name = "verbose",
      .value = nullptr,
-     .commands = kCheck | kRun | kBench,
+     .commands = kCheck | kRun | kBench | kTrain,
      .brief = "Print the plan with all details and a line for every node.",
      .help = "",
      .store = Set<&Options::verbose, true>,
@@ -437,6 +438,8 @@ const Flag kOwnFlags[] = {
 std::vector<Flag> MakeFlags() {
   std::vector<Flag> flags = SettingFlags();
   flags.insert(flags.end(), std::begin(kOwnFlags), std::end(kOwnFlags));
+  const std::vector<Flag> train = TrainFlags();
+  flags.insert(flags.end(), train.begin(), train.end());
   return flags;
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "anemone/settings.h"
+#include "anemone/training.h"
 #include "kernels/mil.h"
 
 namespace anemone {
@@ -59,6 +60,12 @@ struct Options {
   int jobs = 1;
   double timeout = 0;
   int64_t process_memory = 0;
+  TrainingOptions training;
+  // train: the file or folder of arrays, the number of updates, and the folder of checkpoints,
+  // which are written after every `checkpoint_every` updates.
+  std::string data, checkpoint, save_step;
+  int64_t steps = 100, checkpoint_every = 100;
+  bool resume = false, shuffle = false;
   std::vector<std::string> setting_words;  // the flags that are settings, except --target
   std::string self_test;                   // doctor: a file of cases
   std::string plugin;  // doctor: its library; "": the one that came with the command

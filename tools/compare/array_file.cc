@@ -89,9 +89,10 @@ struct NpyHeader {
 };
 
 // `bytes` are the first ones of the file, which has `file_bytes`.
-absl::StatusOr<NpyHeader> ParseNpyHeader(const std::string& path, const std::string& bytes,
+absl::StatusOr<NpyHeader> ParseNpyHeader(const std::string& path, absl::string_view bytes,
                                          uint64_t file_bytes) {
-  if (bytes.size() < kMagicSize + 4 || bytes.compare(0, kMagicSize, kMagic, kMagicSize) != 0) {
+  if (bytes.size() < kMagicSize + 4 ||
+      bytes.substr(0, kMagicSize) != absl::string_view(kMagic, kMagicSize)) {
     return Damaged(path, "is not a .npy file");
   }
   size_t size_bytes = bytes[kMagicSize] == 1 ? 2 : 4;
@@ -100,7 +101,7 @@ absl::StatusOr<NpyHeader> ParseNpyHeader(const std::string& path, const std::str
   uint32_t header_size = 0;
   std::memcpy(&header_size, bytes.data() + kMagicSize + 2, size_bytes);
   if (header_size > bytes.size() - start) return Damaged(path, "ends within its header");
-  std::string header = bytes.substr(start, header_size);
+  const std::string header(bytes.substr(start, header_size));
   ANEMONE_ASSIGN_OR_RETURN(std::string descr, HeaderValue(path, header, "descr", ",}"));
   ANEMONE_ASSIGN_OR_RETURN(DataType type, TypeOfDescr(path, descr));
   ANEMONE_ASSIGN_OR_RETURN(std::string fortran, HeaderValue(path, header, "fortran_order", ",}"));
@@ -129,16 +130,6 @@ absl::StatusOr<NpyHeader> ParseNpyHeader(const std::string& path, const std::str
   return NpyHeader{{type, std::move(dims)}, start + header_size};
 }
 
-absl::StatusOr<Tensor> ParseNpy(const std::string& path, const std::string& bytes) {
-  ANEMONE_ASSIGN_OR_RETURN(NpyHeader header, ParseNpyHeader(path, bytes, bytes.size()));
-  Tensor tensor = Tensor::Zeros(header.array.type, std::move(header.array.dims));
-  if (tensor.elements() > 0) {
-    std::memcpy(tensor.mutable_data<char>(), bytes.data() + header.start,
-                bytes.size() - header.start);
-  }
-  return tensor;
-}
-
 absl::StatusOr<onnx::TensorProto> ReadProto(const std::string& path) {
   if (!absl::EndsWith(path, ".pb")) {
     return absl::InvalidArgumentError(
@@ -154,6 +145,16 @@ absl::StatusOr<onnx::TensorProto> ReadProto(const std::string& path) {
 }
 
 }  // namespace
+
+absl::StatusOr<Tensor> ParseNpy(const std::string& path, absl::string_view bytes) {
+  ANEMONE_ASSIGN_OR_RETURN(NpyHeader header, ParseNpyHeader(path, bytes, bytes.size()));
+  Tensor tensor = Tensor::Zeros(header.array.type, std::move(header.array.dims));
+  if (tensor.elements() > 0) {
+    std::memcpy(tensor.mutable_data<char>(), bytes.data() + header.start,
+                bytes.size() - header.start);
+  }
+  return tensor;
+}
 
 absl::StatusOr<ArrayHeader> ReadArrayHeader(const std::string& path) {
   if (absl::EndsWith(path, ".npy")) {

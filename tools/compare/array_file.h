@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "anemone/tensor.h"
 
 namespace anemone {
@@ -16,6 +17,9 @@ namespace anemone {
 // The file's suffix, .npy or .pb, determines the format. Errors: kNotFound, kDataLoss (damaged),
 // kInvalidArgument (not supported: Fortran order, big endian, objects).
 absl::StatusOr<Tensor> ReadArrayFile(const std::string& path);
+
+// The array of the bytes of a .npy file, which messages call `path`. Errors: as ReadArrayFile().
+absl::StatusOr<Tensor> ParseNpy(const std::string& path, absl::string_view bytes);
 
 // Type and shape of the array. Reads only the header of a .npy file. Errors: as ReadArrayFile().
 struct ArrayHeader {

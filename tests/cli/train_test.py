@@ -1,0 +1,163 @@
+"""`anemone train`: the trained model, checkpoints, a kill and --resume, data, and wrong usage."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import unittest
+
+import jsonschema
+import numpy as np
+import onnx
+from onnx import numpy_helper
+
+from support import ANEMONE, ROOT, CliTest, anemone, environment
+
+sys.path.insert(0, str(ROOT / "tests" / "python"))
+import training_models as models  # noqa: E402
+
+SCHEMA = json.loads((ROOT / "docs" / "schemas" / "train.json").read_text())
+LOSS = "cross-entropy:logits:labels"
+
+
+class Train(CliTest):
+    def setUp(self):
+        super().setUp()
+        self.model = self.write(models.layered())
+        self.data = self.folder / "digits.npz"
+        np.savez(self.data, **models.digits(), unused=np.zeros(3))
+
+    def words(self, *words, loss=LOSS):
+        return ["train", self.model, "--data", self.data, "--loss", loss, *words]
+
+    def train(self, *words, code=0):
+        done = anemone(*self.words(*words, "--json"))
+        self.assertEqual(code, done.returncode, done.stdout + done.stderr)
+        document = json.loads(done.stdout)
+        jsonschema.validate(document, SCHEMA)
+        return document
+
+    def weights(self, path):
+        return {i.name: numpy_helper.to_array(i) for i in onnx.load(path).graph.initializer}
+
+    def test_the_loss_falls_and_the_model_is_written(self):
+        out = self.folder / "new.onnx"
+        document = self.train("--steps", "40", "--lr", "0.01", "-o", out)
+        self.assertEqual((40, 40, 4), (document["steps"], len(document["loss"]), document["weights"]))
+        self.assertLess(np.mean(document["loss"][-5:]), 0.6 * document["loss"][0])
+        self.assertEqual(1, document["plan"]["engine_segments"])
+        onnx.checker.check_model(onnx.load(out))
+        self.assertTrue(np.any(self.weights(out)["w1"] != self.weights(self.model)["w1"]))
+        # The trained model has the loss that training had.
+        again = anemone("train", out, "--data", self.data, "--loss", LOSS, "--steps", "1", "--json")
+        self.assertLess(json.loads(again.stdout)["loss"][0], 0.7 * document["loss"][0])
+
+    def test_a_folder_has_metrics_and_a_page(self):
+        folder = self.folder / "run"
+        self.train("--steps", "12", "--checkpoint", folder, "--checkpoint-every", "5")
+        lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+        self.assertEqual(list(range(1, 13)), [line["step"] for line in lines])
+        page = (folder / "report.html").read_text()
+        self.assertIn('<svg viewBox="0 0 720 300"', page)
+        self.assertNotIn("http", page)
+        again = anemone(*self.words("--steps", "12", "--checkpoint", folder))
+        self.assertEqual(1, again.returncode)
+        self.assertIn("has a checkpoint; give --resume", again.stderr)
+
+    def test_killed_and_resumed_training_has_the_same_bits(self):
+        words = ["--steps", "60", "--shuffle", "--seed", "3", "--accumulate", "2",
+                 "--checkpoint-every", "7"]
+        whole = self.folder / "whole.onnx"
+        expected = self.train(*words, "-o", whole)
+        folder, out = self.folder / "run", self.folder / "resumed.onnx"
+        metrics = folder / "metrics.jsonl"
+        process = subprocess.Popen(
+            [str(ANEMONE), *map(str, self.words(*words, "--checkpoint", folder, "-q"))],
+            env=environment(), stdout=subprocess.DEVNULL)
+        while process.poll() is None:
+            if metrics.exists() and metrics.read_text().count("\n") >= 16:
+                os.kill(process.pid, signal.SIGKILL)
+                break
+        self.assertEqual(-signal.SIGKILL, process.wait())
+        resumed = self.train(*words, "--checkpoint", folder, "--resume", "-o", out)
+        self.assertEqual(expected["loss"], resumed["loss"])
+        for name, weight in self.weights(whole).items():
+            np.testing.assert_array_equal(weight, self.weights(out)[name])
+        self.assertEqual(60, len(metrics.read_text().splitlines()))
+        other = anemone(*self.words(*words[:2], "--seed", "4", "--checkpoint", folder, "--resume",
+                                    *words[5:]))
+        self.assertIn("another order of samples", other.stderr)
+        other = anemone(*self.words("--optimizer", "sgd", "--checkpoint", folder, "--resume"))
+        self.assertIn("of other training options", other.stderr)
+
+    def test_a_free_batch_is_bound(self):
+        model = models.layered()
+        for port in [*model.graph.input, *model.graph.output]:
+            port.type.tensor_type.shape.dim[0].dim_param = "batch"
+        self.model = self.write(model, "free.onnx")
+        done = anemone(*self.words("--steps", "2"))
+        self.assertEqual(2, done.returncode)
+        self.assertIn("training needs sizes for batch", done.stderr)
+        self.assertEqual(2, self.train("--steps", "2", "--batch", "16")["steps"])
+
+    def test_settings_of_the_run(self):
+        words = ["--steps", "30", "--target", "m2", "--numerics", "exact", "--threads", "1"]
+        document = self.train(*words)
+        self.assertEqual("h14", document["target"])
+        self.assertNotEqual(self.train("--steps", "30")["loss"], document["loss"])
+        self.assertIn("OneHot", anemone(*self.words(*words, "-v")).stdout)
+
+    def test_the_step_is_a_model(self):
+        step = self.folder / "step.onnx"
+        self.train("--steps", "1", "--save-step", step)
+        self.assertIn("training/rate", [port.name for port in onnx.load(step).graph.input])
+        self.assertEqual(0, anemone("check", step, "-q").returncode)
+
+    def test_an_operator_without_a_gradient_is_named(self):
+        self.model = self.write(models.model_of(
+            "(float[4,8] x) => (float[4,8] y) { a = MatMul(x, w) y = CumSum(a, axis) }",
+            {"w": models.ones(8, 8), "axis": np.array(1, np.int64)}))
+        np.savez(self.data, x=np.ones((4, 8)), t=np.ones((4, 8)))
+        done = anemone(*self.words(loss="mse:y:t"))
+        self.assertEqual(1, done.returncode)
+        self.assertIn("node /#1 (CumSum): CumSum has no gradient: it has a forward operation",
+                      done.stderr)
+
+    def test_wrong_usage(self):
+        done = anemone("train", self.model)
+        self.assertEqual(2, done.returncode)
+        self.assertIn("--data", done.stderr)
+        for words, code, text in [
+            (["--resume"], 2, "--checkpoint DIR too"),
+            (["--optimizer", "adagrad"], 2, "adagrad"),
+            (["--lr", "-1"], 2, "--lr"),
+            (["--train-only", "none*"], 2, "matches none of the 4 weights"),
+            (["-o", self.model], 1, "is the model"),
+        ]:
+            done = anemone(*self.words("--steps", "1", *words))
+            self.assertEqual(code, done.returncode, done.stderr)
+            if text != "is the model":
+                self.assertIn(text, done.stderr)
+        done = anemone(*self.words(loss="mse:logits:nothing"))
+        self.assertEqual(1, done.returncode)
+        self.assertIn("the data has no array 'nothing'", done.stderr)
+
+    def test_damaged_and_compressed_data(self):
+        whole = self.data.read_bytes()
+        for length in (0, 3, 30, 100, len(whole) // 2, len(whole) - 1):
+            self.data.write_bytes(whole[:length])
+            done = anemone(*self.words())
+            self.assertEqual(1, done.returncode, done.stderr)
+            self.assertIn("digits.npz", done.stderr)
+        for at in range(0, len(whole), max(1, len(whole) // 40)):
+            changed = bytearray(whole)
+            changed[at] ^= 0xFF
+            self.data.write_bytes(changed)
+            self.assertIn(anemone(*self.words("--steps", "1")).returncode, (0, 1))
+        np.savez_compressed(self.data, **models.digits())
+        self.assertIn("not savez_compressed", anemone(*self.words()).stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,227 @@
+"""ane.Trainer: small models on the engine, compared with ONNX Runtime on the same step in fp32."""
+
+import pathlib
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+
+import numpy as np  # noqa: E402
+import onnx  # noqa: E402
+import onnxruntime as ort  # noqa: E402
+import onnxruntime_ep_ane as ane  # noqa: E402
+import training_models as models  # noqa: E402
+
+CROSS_ENTROPY = "cross-entropy:logits:labels"
+# Model, data, loss, keywords, steps.
+TASKS = {
+    "layered": (models.layered, models.digits, CROSS_ENTROPY, {"lr": 0.01}, 80),
+    "sgd": (models.layered, models.digits, CROSS_ENTROPY, {"optimizer": "sgd", "lr": 0.1}, 80),
+    "convolutional": (models.convolutional, models.digits, CROSS_ENTROPY, {"lr": 0.01}, 100),
+    "transformer": (models.transformer, models.sequences, "mse:y:target", {"lr": 0.003}, 60),
+    "gated": (models.gated, models.vectors, "mse:y:target", {"lr": 0.003, "optimizer": "adamw"}, 80),
+    "language": (models.language, models.tokens, CROSS_ENTROPY, {"lr": 0.003}, 60),
+}
+
+
+def batches(data, batch, count):
+    samples = len(next(iter(data.values())))
+    for step in range(count):
+        chosen = (np.arange(batch) + step * batch) % samples
+        yield {name: array[chosen] for name, array in data.items()}
+
+
+class Fp32:
+    """The same step graph on ONNX Runtime in fp32, with weights as one number each."""
+
+    def __init__(self, model, loss, lr, **keywords):
+        self.trainer = ane.Trainer(model, loss, master="fp16", lr=lr, **keywords)
+        self.session = ort.InferenceSession(self.trainer.step_model(),
+                                            providers=["CPUExecutionProvider"])
+        own = {port.name for port in self.trainer.inputs}
+        weights = self.trainer.weights
+        self.state = {}
+        self.numbers = {}
+        for port in self.session.get_inputs():
+            if port.name in own:
+                continue
+            if port.name in ("training/rate", "training/decay"):
+                self.numbers[port.name] = port.shape
+            else:
+                self.state[port.name] = weights.get(port.name, np.zeros(port.shape, np.float32))
+        self.keywords, self.lr, self.steps = keywords, lr, 0
+
+    def rates(self):
+        self.steps += 1
+        rate = self.lr / 1024  # the default scale of the loss
+        if self.keywords.get("optimizer", "adam") != "sgd":
+            rate = self.lr * np.sqrt(1 - 0.999**self.steps) / (1 - 0.9**self.steps)
+        values = {"training/rate": rate, "training/decay": self.lr * 0.01}
+        return {name: np.array([values[name]], np.float32) for name in self.numbers}
+
+    def step(self, feeds):
+        outputs = [output.name for output in self.session.get_outputs()]
+        made = dict(zip(outputs, self.session.run(outputs, {**feeds, **self.state, **self.rates()})))
+        self.state = {name: made[f"{name}/next"] for name in self.state}
+        (loss,) = (made[name] for name in outputs if not name.endswith("/next"))
+        return float(loss[0])
+
+
+class Training(unittest.TestCase):
+    def losses(self, task, steps=None, **more):
+        make, data, loss, keywords, count = TASKS[task]
+        trainer = ane.Trainer(make(), loss, **{**keywords, **more})
+        batch = trainer.inputs[0].shape[0]
+        return trainer, [trainer.step(feeds) for feeds in batches(data(), batch, steps or count)]
+
+    def check_against_fp32(self, task):
+        make, data, loss, keywords, count = TASKS[task]
+        trainer, on_engine = self.losses(task)
+        reference = Fp32(make(), loss, **keywords)
+        batch = trainer.inputs[0].shape[0]
+        in_fp32 = [reference.step(feeds) for feeds in batches(data(), batch, count)]
+        print(f"{task}: {on_engine[0]:.4f} -> {np.mean(on_engine[-8:]):.4f}, in fp32 "
+              f"{np.mean(in_fp32[-8:]):.4f}; {str(trainer).splitlines()[0]}")
+        self.assertLess(np.mean(on_engine[-8:]), 0.8 * on_engine[0], task)
+        # Within a percent of what the loss came down.
+        difference = abs(np.mean(on_engine[-8:]) - np.mean(in_fp32[-8:]))
+        self.assertLess(difference, 0.01 * on_engine[0], task)
+
+    def test_layered(self):
+        self.check_against_fp32("layered")
+
+    def test_sgd(self):
+        self.check_against_fp32("sgd")
+
+    def test_convolutional(self):
+        self.check_against_fp32("convolutional")
+
+    def test_transformer(self):
+        self.check_against_fp32("transformer")
+
+    def test_gated(self):
+        self.check_against_fp32("gated")
+
+    def test_language(self):
+        self.check_against_fp32("language")
+
+    def test_same_bits_again(self):
+        _, first = self.losses("convolutional", 8)
+        _, again = self.losses("convolutional", 8, threads=1)
+        self.assertEqual(first, again)
+
+    def test_targets_differ_by_little(self):
+        for numerics in ("fast", "exact"):
+            _, h13 = self.losses("layered", 20, target="h13", numerics=numerics)
+            _, h17 = self.losses("layered", 20, target="h17", numerics=numerics)
+            np.testing.assert_allclose(h13, h17, rtol=0.02)
+
+    def test_update_on_the_cpu(self):
+        trainer, on_cpu = self.losses("layered", 40, update="cpu")
+        _, on_engine = self.losses("layered", 40)
+        np.testing.assert_allclose(on_cpu, on_engine, rtol=0.05)
+        # In fp32 weights are no fp16 numbers.
+        weight = trainer.weights["w1"]
+        self.assertGreater(np.mean(weight != weight.astype(np.float16)), 0.9)
+
+    def test_accumulated_batches_are_one_batch(self):
+        data = models.digits()
+        whole = ane.Trainer(models.layered(64), CROSS_ENTROPY, lr=0.01)
+        parts = ane.Trainer(models.layered(16), CROSS_ENTROPY, lr=0.01, accumulate=4)
+        for feeds in batches(data, 64, 5):
+            loss = whole.step(feeds)
+            each = [parts.step({n: a[16 * i: 16 * i + 16] for n, a in feeds.items()})
+                    for i in range(4)]
+            self.assertAlmostEqual(loss, np.mean(each), delta=0.01)
+        for name, weight in whole.weights.items():
+            np.testing.assert_allclose(parts.weights[name], weight, atol=2e-3)
+
+    def test_clipping_limits_the_step(self):
+        before = {i.name: onnx.numpy_helper.to_array(i) for i in models.layered().graph.initializer}
+        trainer = ane.Trainer(models.layered(), CROSS_ENTROPY, optimizer="sgd", momentum=0, lr=1,
+                              clip=0.25)
+        trainer.step(next(batches(models.digits(), 32, 1)))
+        moved = np.sqrt(sum(np.sum((trainer.weights[n] - w) ** 2) for n, w in before.items()))
+        self.assertAlmostEqual(moved, 0.25, delta=0.005)
+
+    def test_frozen_weights_stay(self):
+        trainer = ane.Trainer(models.layered(), CROSS_ENTROPY, train_only=["w2", "b*"])
+        trainer.step(next(batches(models.digits(), 32, 1)))
+        self.assertEqual({"b1", "w2", "b2"}, set(trainer.weights))
+        saved = onnx.load_model_from_string(trainer.model())
+        arrays = {i.name: onnx.numpy_helper.to_array(i) for i in saved.graph.initializer}
+        old = {i.name: onnx.numpy_helper.to_array(i) for i in models.layered().graph.initializer}
+        np.testing.assert_array_equal(arrays["w1"], old["w1"])
+        np.testing.assert_array_equal(arrays["w2"], trainer.weights["w2"])
+        self.assertTrue(np.any(arrays["w2"] != old["w2"]))
+
+    def test_initializers_that_are_inputs(self):
+        model = models.layered()
+        for tensor in model.graph.initializer:
+            if tensor.name in ("w1", "b2"):
+                model.graph.input.append(onnx.helper.make_tensor_value_info(
+                    tensor.name, tensor.data_type, tensor.dims))
+        trainer = ane.Trainer(model, CROSS_ENTROPY, train_only="w*")
+        self.assertEqual({"x", "labels"}, {port.name for port in trainer.inputs})
+        _, plain = self.losses("layered", 1)
+        self.assertEqual(plain[0], trainer.step(next(batches(models.digits(), 32, 1))))
+
+    def test_small_updates_are_kept_by_a_pair(self):
+        feeds = next(batches(models.digits(), 32, 1))
+        moved = {}
+        for master in ("pair", "fp16"):
+            trainer = ane.Trainer(models.layered(), CROSS_ENTROPY, lr=1e-5, master=master,
+                                  train_only="w1")
+            first = trainer.weights["w1"]
+            for _ in range(20):
+                trainer.step(feeds)
+            moved[master] = np.abs(trainer.weights["w1"] - first).mean()
+        print("mean move of 20 steps of 1e-5:", moved)
+        self.assertGreater(moved["pair"], 1e-4)
+        self.assertLess(moved["fp16"], 0.5 * moved["pair"])
+
+    def test_a_checkpoint_goes_on_with_the_same_bits(self):
+        _, unbroken = self.losses("convolutional", 6)
+        make, data, loss, keywords, _ = TASKS["convolutional"]
+        first = ane.Trainer(make(), loss, **keywords)
+        feeds = list(batches(data(), 32, 6))
+        got = [first.step(feed) for feed in feeds[:3]]
+        with tempfile.TemporaryDirectory() as folder:
+            first.save_checkpoint(f"{folder}/c.safetensors", {"why": "half"})
+            second = ane.Trainer(make(), loss, **keywords)
+            self.assertEqual({"why": "half"}, second.load_checkpoint(f"{folder}/c.safetensors"))
+            self.assertEqual(3, second.runs)
+            got += [second.step(feed) for feed in feeds[3:]]
+            self.assertEqual(unbroken, got)
+            other = ane.Trainer(models.layered(), loss)
+            with self.assertRaisesRegex(RuntimeError, "of another model"):
+                other.load_checkpoint(f"{folder}/c.safetensors")
+            data = pathlib.Path(folder, "c.safetensors").read_bytes()
+            pathlib.Path(folder, "cut.safetensors").write_bytes(data[: len(data) // 2])
+            with self.assertRaisesRegex(ValueError, "damaged|ends"):
+                second.load_checkpoint(f"{folder}/cut.safetensors")
+
+    def test_wrong_arguments(self):
+        model = models.layered()
+        feeds = next(batches(models.digits(), 32, 1))
+        for keywords, words in [
+            ({"loss": "mse:nothing:t"}, "with outputs of the model"),
+            ({"loss": CROSS_ENTROPY, "optimizer": "adagrad"}, "sgd, adam, adamw"),
+            ({"loss": CROSS_ENTROPY, "train_only": "v*"}, "matches none of the 4 weights"),
+            ({"loss": CROSS_ENTROPY, "loss_scale": 1e9}, "from 1 to 32768"),
+            ({"loss": "output:logits"}, "more than one element"),
+        ]:
+            with self.assertRaisesRegex(ValueError, words):
+                ane.Trainer(model, **keywords)
+        trainer = ane.Trainer(model, CROSS_ENTROPY)
+        with self.assertRaisesRegex(ValueError, "class 10 at element 3 is not one of 0 to 9"):
+            labels = feeds["labels"].copy()
+            labels[3] = 10
+            trainer.step({**feeds, "labels": labels})
+        with self.assertRaisesRegex(ValueError, "labels"):
+            trainer.step({"x": feeds["x"]})
+
+
+if __name__ == "__main__":
+    unittest.main()
