@@ -1,9 +1,9 @@
 """Runs every runnable golden vector on the software engine in exact mode, on the vector's target.
 
-Usage: golden_test.py GOLDEN_PROGRAM. A probe-* vector is run once for each option of its rule that
-has an answer, with that option set. Prints for each rule how many vectors pass; how many have
-published values that the defaults do not give, which must continue to fail; and how many are not
-operations of the engine, with the place where they are tested instead.
+Usage: golden_test.py [EMULATOR...] GOLDEN_PROGRAM. A probe-* vector is run once for each option of
+its rule that has an answer, with that option set. Prints for each rule how many vectors pass; how
+many have published values that the defaults do not give, which must continue to fail; and how many
+are not operations of the engine, with the place where they are tested instead.
 """
 
 import collections
@@ -338,7 +338,7 @@ def place_of(vector):
 
 
 def main():
-    program = Program(sys.argv[1])
+    program = Program(sys.argv[1:])
     counts = collections.defaultdict(collections.Counter)
     elsewhere, not_met, failures = collections.Counter(), [], []
     for vector in VECTORS:

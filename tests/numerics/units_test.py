@@ -1,7 +1,7 @@
 """Compares units that no golden vector runs with their formulas, in exact mode; and tests options
 of rules that have no probe.
 
-Usage: units_test.py GOLDEN_PROGRAM.
+Usage: units_test.py [EMULATOR...] GOLDEN_PROGRAM.
 """
 
 import math
@@ -184,7 +184,7 @@ def agree(want, got, tolerance):
 
 
 def main():
-    program = engine_calls.Program(sys.argv[1])
+    program = engine_calls.Program(sys.argv[1:])
     failed = 0
     for name, target, options, calls, want, tolerance in CASES:
         try:

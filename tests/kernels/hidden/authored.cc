@@ -11,7 +11,6 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "engine/authored_unit.h"
-#include "engine/device.h"
 #include "kernels/lowering.h"
 #include "tests/round_trip.h"
 
@@ -96,9 +95,10 @@ absl::StatusOr<Network> NetworkOf(const Authored& unit) {
   return c.TakeNetwork();
 }
 
-absl::StatusOr<Result> RunNetwork(const Network& network, const Authored& unit) {
+absl::StatusOr<Result> RunNetwork(const Network& network, const Authored& unit,
+                                  const SoftwareOptions& options) {
   ANEMONE_ASSIGN_OR_RETURN(const Target* target, FindTarget(unit.target));
-  std::unique_ptr<Device> device = MakeSoftwareDevice();
+  std::unique_ptr<Device> device = MakeSoftwareDevice(options);
   ANEMONE_ASSIGN_OR_RETURN(auto program, device->Compile(network, *target, Route::kNetplist));
   std::vector<std::vector<std::byte>> memory;
   std::vector<const std::byte*> in;

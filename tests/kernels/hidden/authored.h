@@ -12,6 +12,7 @@
 
 #include "absl/status/statusor.h"
 #include "anemone/tensor.h"
+#include "engine/device.h"
 #include "engine/field.h"
 #include "engine/network.h"
 
@@ -52,7 +53,8 @@ struct Result {
 };
 
 // The only output of the network, which has the inputs of the unit.
-absl::StatusOr<Result> RunNetwork(const Network& network, const Authored& unit);
+absl::StatusOr<Result> RunNetwork(const Network& network, const Authored& unit,
+                                  const SoftwareOptions& options = {});
 // Also an error if a package changes the unit (tests/round_trip.h).
 absl::StatusOr<Result> RunUnit(const Authored& unit);
 

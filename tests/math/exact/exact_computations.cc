@@ -1,6 +1,8 @@
 #include "tests/math/exact/exact_computations.h"
 
 #include <algorithm>
+#include <cinttypes>
+#include <cstdio>
 #include <random>
 #include <utility>
 
@@ -176,6 +178,28 @@ Halfs ResultOf(const Computation& c, const Numerics& n, int64_t batch, absl::Spa
   Halfs y(c.out_size * batch);
   c.run(n, batch, x, absl::MakeSpan(y));
   return y;
+}
+
+uint64_t DigestOf(absl::Span<const Half> values, uint64_t digest) {
+  for (Half value : values) digest = (digest ^ value.bits) * 0x100000001b3;
+  return digest;
+}
+
+std::vector<std::string> ComputationDigests() {
+  std::vector<std::string> lines;
+  for (const Computation& c : Computations()) {
+    for (const char* family : kExactFamilies) {
+      uint64_t digest = kEmptyDigest;
+      for (bool has_infinities : {false, true}) {
+        const Halfs x = InputOf(c, 3, has_infinities);
+        digest = DigestOf(ResultOf(c, NumericsOf(family), 3, x), digest);
+      }
+      char text[17];
+      std::snprintf(text, sizeof(text), "%016" PRIx64, digest);
+      lines.push_back("math " + c.name + " " + family + " " + text);
+    }
+  }
+  return lines;
 }
 
 }  // namespace anemone::math

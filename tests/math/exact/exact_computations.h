@@ -35,6 +35,13 @@ Halfs ResultOf(const Computation& c, const Numerics& n, int64_t batch, absl::Spa
 
 inline constexpr const char* kExactFamilies[] = {"A13", "A14", "A16"};
 
+// FNV-1a of the elements' bits, continuing from `digest`.
+inline constexpr uint64_t kEmptyDigest = 0xcbf29ce484222325;
+uint64_t DigestOf(absl::Span<const Half> values, uint64_t digest = kEmptyDigest);
+
+// A line for each computation and family: "math conv A13 9f31..." with the digest of its results.
+std::vector<std::string> ComputationDigests();
+
 }  // namespace anemone::math
 
 #endif  // ANEMONE_TESTS_MATH_EXACT_EXACT_COMPUTATIONS_H_
