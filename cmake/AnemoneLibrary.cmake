@@ -59,9 +59,12 @@ function(anemone_precompiled_headers name)
 endfunction()
 
 anemone_precompiled_headers(common)
+# Compiling a test takes longer than running it.
+set(anemone_test_optimization -O0)
 if(ANEMONE_BUILD_TESTS)
   anemone_precompiled_headers(tests PROGRAM HEADERS <gmock/gmock.h> <gtest/gtest.h>
                               LINK GTest::gmock)
+  target_compile_options(precompiled_tests PRIVATE ${anemone_test_optimization})
 endif()
 
 # PRECOMPILED: the set of precompiled headers, by default `common`; NONE: no precompiled headers.
@@ -162,10 +165,7 @@ function(anemone_test name)
   endif()
   anemone_test_program(${name} ${instrumented} SOURCES ${ARG_SOURCES}
                        LINK GTest::gmock_main ${ARG_LINK})
-  # Compiling a test takes longer than running it, so optimize less.
-  if(NOT ANEMONE_SANITIZE)
-    target_compile_options(${name} PRIVATE -O1)
-  endif()
+  target_compile_options(${name} PRIVATE ${anemone_test_optimization})
   target_precompile_headers(${name} REUSE_FROM precompiled_tests)
   add_test(NAME ${name} COMMAND ${name})
   if(NOT ARG_TIMEOUT)
