@@ -4,17 +4,68 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/guarded.h"
+#include "base/printable.h"
 #include "base/status_macros.h"
 #include "importer/importer.h"
+#include "provider/growing.h"
+#include "provider/kept_state.h"
 #include "provider/load_setup.h"
 #include "provider/loaded_model.h"
+#include "provider/state_pairs.h"
 
 namespace anemone {
 
-Session::Session(std::shared_ptr<const LoadedModel> model) : model_(std::move(model)) {}
+namespace {
+
+absl::StatusOr<std::map<std::string, Tensor>> TensorsOf(absl::StatusOr<NamedValues> made) {
+  ANEMONE_RETURN_IF_ERROR(made.status());
+  std::map<std::string, Tensor> tensors;
+  for (auto& [name, value] : *made) tensors[name] = std::move(value.tensor);
+  return tensors;
+}
+
+// kFailedPrecondition if an output is not a tensor.
+absl::Status RequireTensors(const std::vector<PortInfo>& outputs) {
+  for (const PortInfo& port : outputs) {
+    if (port.kind == PortKind::kTensor || port.kind == PortKind::kOther) continue;
+    return absl::FailedPreconditionError(
+        absl::StrCat("output '", port.name, "': ", port.type_text,
+                     " is not a tensor; use RunValues(), or the Python package's Session"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status NoState(const std::string& input) {
+  return absl::NotFoundError(
+      absl::StrCat("state '", Printable(input),
+                   "': this session keeps none; load it with Settings::state (in Python state=)"));
+}
+
+absl::StatusOr<NamedValues> Run(const LoadedModel& model, KeptState* state,
+                                const NamedValues& given, Trace* trace) {
+  return state == nullptr ? model.Run(given, trace, nullptr) : state->Run(given, trace);
+}
+
+}  // namespace
+
+Session::Session(std::shared_ptr<const LoadedModel> model, std::unique_ptr<KeptState> state)
+    : model_(std::move(model)), state_(std::move(state)) {}
 Session::Session(Session&&) noexcept = default;
 Session& Session::operator=(Session&&) noexcept = default;
 Session::~Session() = default;
+
+absl::StatusOr<Session> Session::Of(const LoadSetup& setup) {
+  ANEMONE_ASSIGN_OR_RETURN(std::shared_ptr<const LoadedModel> model, LoadedModel::Load(setup));
+  if (setup.settings.state.empty()) return Session(std::move(model), nullptr);
+  const Graph& graph =
+      model->sizes != nullptr ? model->sizes->free().graph : model->planned.model.graph;
+  ANEMONE_ASSIGN_OR_RETURN(
+      std::vector<StatePair> pairs,
+      FindStatePairs(setup.settings.state, graph, model->inputs, model->outputs));
+  auto growing = Growing::Of(setup, model, pairs);
+  auto state = std::make_unique<KeptState>(model, std::move(pairs), std::move(growing));
+  return Session(std::move(model), std::move(state));
+}
 
 absl::StatusOr<Session> Session::Load(const std::string& path, const Settings& settings) {
   return Guarded("load the model", [&]() -> absl::StatusOr<Session> {
@@ -22,8 +73,7 @@ absl::StatusOr<Session> Session::Load(const std::string& path, const Settings& s
       return ImportFile(path, importing);
     };
     ANEMONE_ASSIGN_OR_RETURN(const LoadSetup setup, MakeLoadSetup(settings, import, path, nullptr));
-    ANEMONE_ASSIGN_OR_RETURN(auto loaded, LoadedModel::Load(setup));
-    return Session(std::move(loaded));
+    return Of(setup);
   });
 }
 
@@ -34,31 +84,69 @@ absl::StatusOr<Session> Session::LoadBytes(absl::string_view model, const Settin
       return ImportShared(bytes, "", importing);
     };
     ANEMONE_ASSIGN_OR_RETURN(const LoadSetup setup, MakeLoadSetup(settings, import, "", bytes));
-    ANEMONE_ASSIGN_OR_RETURN(auto loaded, LoadedModel::Load(setup));
-    return Session(std::move(loaded));
+    return Of(setup);
   });
 }
 
-const std::vector<PortInfo>& Session::inputs() const { return model_->inputs; }
-const std::vector<PortInfo>& Session::outputs() const { return model_->outputs; }
+const std::vector<PortInfo>& Session::inputs() const {
+  return state_ == nullptr ? model_->inputs : state_->inputs();
+}
+const std::vector<PortInfo>& Session::outputs() const {
+  return state_ == nullptr ? model_->outputs : state_->outputs();
+}
 
 absl::StatusOr<std::map<std::string, Tensor>> Session::Run(
     const std::map<std::string, Tensor>& inputs) const {
-  return Guarded("run the model", [&] { return model_->RunTensors(inputs, nullptr); });
+  return RunTraced(inputs, nullptr);
 }
 
 absl::StatusOr<std::map<std::string, OnnxValue>> Session::RunValues(
     const std::map<std::string, OnnxValue>& inputs) const {
-  return Guarded("run the model", [&] { return model_->Run(inputs, nullptr, nullptr); });
+  return Guarded("run the model",
+                 [&] { return anemone::Run(*model_, state_.get(), inputs, nullptr); });
 }
 
 absl::StatusOr<std::map<std::string, Tensor>> Session::RunTraced(
     const std::map<std::string, Tensor>& inputs, std::string* trace) const {
+  ANEMONE_RETURN_IF_ERROR(RequireTensors(outputs()));
   Trace events;
-  auto outputs = Guarded("run the model", [&] { return model_->RunTensors(inputs, &events); });
+  auto made = Guarded("run the model", [&] {
+    return TensorsOf(anemone::Run(*model_, state_.get(), {inputs.begin(), inputs.end()},
+                                  trace == nullptr ? nullptr : &events));
+  });
+  if (trace == nullptr) return made;
   const std::string added = events.Take();
   absl::StrAppend(trace, trace->empty() || added.empty() ? "" : ",\n", added);
-  return outputs;
+  return made;
+}
+
+std::map<std::string, std::string> Session::StatePairs() const {
+  std::map<std::string, std::string> named;
+  if (state_ == nullptr) return named;
+  for (const StatePair& pair : state_->pairs()) {
+    named[model_->inputs[pair.input].name] = model_->outputs[pair.output].name;
+  }
+  return named;
+}
+
+void Session::ResetState() {
+  if (state_ != nullptr) state_->Reset();
+}
+
+absl::StatusOr<Tensor> Session::ReadState(const std::string& input) const {
+  if (state_ == nullptr) return NoState(input);
+  return Guarded("read a state", [&] { return state_->Read(input); });
+}
+
+absl::Status Session::WriteState(const std::string& input, const Tensor& value) {
+  if (state_ == nullptr) return NoState(input);
+  return Guarded("write a state", [&] { return state_->Write(input, value); });
+}
+
+Session Session::Fork() const {
+  return Session(model_, state_ == nullptr ? nullptr
+                                           : std::make_unique<KeptState>(model_, state_->pairs(),
+                                                                         state_->growing()));
 }
 
 absl::StatusOr<std::vector<Hazard>> Session::FindHazards(
@@ -67,7 +155,12 @@ absl::StatusOr<std::vector<Hazard>> Session::FindHazards(
     return absl::FailedPreconditionError(
         "hazards: this session was not loaded for them; load it with Settings::hazards");
   }
-  return Guarded("run the model", [&] { return model_->FindHazards(inputs); });
+  return Guarded("run the model", [&]() -> absl::StatusOr<std::vector<Hazard>> {
+    if (state_ == nullptr) return model_->FindHazards(inputs);
+    ANEMONE_ASSIGN_OR_RETURN(const auto all,
+                             TensorsOf(state_->WithState({inputs.begin(), inputs.end()})));
+    return model_->FindHazards(all);
+  });
 }
 
 absl::StatusOr<BucketUse> Session::UseOf(const std::map<std::string, Tensor>& inputs) const {
@@ -77,15 +170,23 @@ absl::StatusOr<BucketUse> Session::UseOf(const std::map<std::string, Tensor>& in
         "buckets=)");
   }
   return Guarded("choose a bucket", [&]() -> absl::StatusOr<BucketUse> {
-    ANEMONE_ASSIGN_OR_RETURN(Bucketed::Job job,
-                             model_->sizes->Prepare({inputs.begin(), inputs.end()}));
+    NamedValues given(inputs.begin(), inputs.end());
+    if (state_ != nullptr) {
+      ANEMONE_ASSIGN_OR_RETURN(given, state_->WithState(given));
+    }
+    ANEMONE_ASSIGN_OR_RETURN(Bucketed::Job job, model_->sizes->Prepare(given));
     return std::move(job.use);
   });
 }
 
 std::string Session::PlanLine() const { return model_->PlanLine(); }
 std::string Session::PlanText(bool every_node, int width) const {
-  return model_->PlanText(every_node, width);
+  const absl::Span<const StatePair> pairs =
+      state_ == nullptr ? absl::Span<const StatePair>() : state_->pairs();
+  const bool grows = state_ != nullptr && state_->growing() != nullptr;
+  return absl::StrCat(model_->PlanText(every_node, width),
+                      StateText(pairs, model_->inputs, model_->outputs, every_node, width),
+                      grows ? NotInPlaceText(state_->growing()->refusal(), width) : "");
 }
 std::string Session::PlanJson() const { return model_->PlanJson(); }
 PlanSummary Session::Summary() const { return model_->Summary(); }

@@ -5,6 +5,7 @@
 #define ANEMONE_PROVIDER_SETTINGS_H_
 
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <string>
 #include <vector>
@@ -64,6 +65,8 @@ const Setting* FindSetting(absl::string_view name);
 // As documents of the plugin and of Python show them: "`true` or `false`"; brief and help.
 std::string ValuesText(const Setting& setting);
 std::string MeaningText(const Setting& setting);
+
+inline constexpr int64_t kLargestSize = std::numeric_limits<int32_t>::max();  // of a dimension
 
 // Reads a whole number. kInvalidArgument: `text` is not one, or is out of the range.
 absl::Status StoreInteger(const std::string& text, int64_t low, int64_t high, int64_t& to);

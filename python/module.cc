@@ -72,6 +72,16 @@ auto Unlocked(F&& work) {
   return *std::move(result);
 }
 
+// The same for work without a result.
+template <class F>
+void Done(F&& work) {
+  Unlocked([&]() -> absl::StatusOr<bool> {
+    const absl::Status status = work();
+    if (!status.ok()) return status;
+    return true;
+  });
+}
+
 DataType TypeNamed(const std::string& name) {
   for (int32_t i = 1; i <= kLastDataType; ++i) {
     const auto type = static_cast<DataType>(i);
@@ -249,6 +259,22 @@ void AddSession(nb::module_& module) {
       .def_prop_ro("inputs", [](const Session& s) { return PortsOf(s.inputs()); })
       .def_prop_ro("outputs", [](const Session& s) { return PortsOf(s.outputs()); })
       .def("run", Run)
+      .def("state_pairs", &Session::StatePairs)
+      .def("state",
+           [](const Session& s, const std::string& input) {
+             return ArrayOf(Unlocked([&] { return s.ReadState(input); }));
+           })
+      .def("write_state",
+           [](Session& s, const std::string& input, nb::handle array) {
+             const Tensor value = TensorFromPython(array);
+             Done([&] { return s.WriteState(input, value); });
+           })
+      .def("reset_state",
+           [](Session& s) {
+             const nb::gil_scoped_release release;
+             s.ResetState();
+           })
+      .def("fork", &Session::Fork)
       .def("plan_text", [](const Session& s, bool every_node,
                            int width) { return StrOf(s.PlanText(every_node, width)); })
       .def("plan_json", &Session::PlanJson)

@@ -17,6 +17,7 @@
 namespace anemone {
 
 inline constexpr char kDefaultTarget[] = "h13";
+inline constexpr char kUsualPairs[] = "auto";  // a key of Settings::state
 
 struct Settings {
   // A target or product name, in any case: "h13", "M1-Pro", "a15". Check() also takes several names
@@ -42,6 +43,11 @@ struct Settings {
   // A model with dimensions that are not bound and have no buckets is planned in each run whose
   // arrays have new sizes. This is the number of such plans that are kept: those used last.
   int max_plans = 8;
+
+  // Input -> the output that is its value in the next run. The session keeps the value, and the
+  // input may be left out of Run(): docs/state.md. {kUsualPairs, ""} stands for the pairs whose
+  // names exporters give, such as past_key_values.0.key and present.0.key.
+  std::map<std::string, std::string> state;
 
   std::string device = "auto";  // or "software", "apple": docs/apple.md
   // "fast", or "exact": every known rule of the target's arithmetic. "exact,RULE=OPTION[,...]" sets
