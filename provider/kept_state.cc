@@ -60,6 +60,7 @@ void KeptState::Reset() {
 
 absl::StatusOr<size_t> KeptState::PairOf(const std::string& input) const {
   std::vector<std::string> names;
+  names.reserve(pairs_.size());
   for (size_t p = 0; p < pairs_.size(); ++p) {
     names.push_back(InputOf(p).name);
     if (names.back() == input) return p;

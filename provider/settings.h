@@ -34,9 +34,10 @@ enum EntryPoint : unsigned {
   kDiff = 512,
   kZoo = 1024,
   kReport = 2048,
+  kGenerate = 1 << 14,
 };
 inline constexpr unsigned kReadsModel =
-    kCheck | kRun | kBench | kConvert | kCompile | kDiff | kZoo | kReport;
+    kCheck | kRun | kBench | kConvert | kCompile | kDiff | kZoo | kReport | kGenerate;
 inline constexpr unsigned kPython = kPythonCheck | kPythonSession;
 
 struct Setting {

@@ -23,6 +23,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "anemone/check.h"
+#include "anemone/generator.h"
 #include "anemone/session.h"
 #include "anemone/version.h"
 #include "base/annotated.h"
@@ -31,6 +32,7 @@
 #include "engine/target.h"
 #include "engine/target_names.h"
 #include "partitioner/plan_diff.h"
+#include "provider/sampling.h"
 #include "provider/settings.h"
 
 namespace nb = nanobind;
@@ -295,6 +297,31 @@ void AddSession(nb::module_& module) {
   });
 }
 
+void AddGenerator(nb::module_& module) {
+  nb::class_<Generator>(module, "Generator")
+      .def("start",
+           [](Generator& g, const std::vector<int64_t>& tokens, double temperature, int64_t top_k,
+              double top_p, double repetition_penalty, uint64_t seed) {
+             const Sampling sampling = {temperature, top_k, top_p, repetition_penalty, seed};
+             Done([&] { return g.Start(tokens, sampling); });
+           })
+      .def("next", [](Generator& g) { return Unlocked([&] { return g.Next(); }); })
+      .def("logits", [](Generator& g) { return Unlocked([&] { return g.Logits(); }); })
+      .def("plan_text",
+           [](const Generator& g, int width) { return StrOf(g.session().PlanText(false, width)); });
+  module.def("token_shares",
+             [](const std::vector<float>& logits, const std::vector<int64_t>& seen,
+                double temperature, int64_t top_k, double top_p, double repetition_penalty) {
+               return TokenShares(logits, {temperature, top_k, top_p, repetition_penalty, 0}, seen);
+             });
+  module.def("load_generator", [](const nb::bytes& path, const Settings& settings) {
+    return Unlocked([&] { return Generator::Load(std::string(ViewOf(path)), settings); });
+  });
+  module.def("load_generator_bytes", [](const nb::bytes& model, const Settings& settings) {
+    return Unlocked([&] { return Generator::LoadBytes(ViewOf(model), settings); });
+  });
+}
+
 void AddCheck(nb::module_& module) {
   nb::class_<CheckReport>(module, "CheckReport")
       .def("text",
@@ -361,6 +388,7 @@ NB_MODULE(_anemone, module) {
   module.def("target_name", anemone::TargetNameOf);
   anemone::AddSettings(module);
   anemone::AddSession(module);
+  anemone::AddGenerator(module);
   anemone::AddCheck(module);
   anemone::AddDiff(module);
 }

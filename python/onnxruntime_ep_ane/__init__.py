@@ -17,6 +17,7 @@ RuntimeError; each says where, what, and what to do.
 
 from ._anemone import __version__
 from ._diff import Diff, diff
+from ._generate import generate
 from ._models import Model, UnknownTargetError
 from ._plugin import compile, get_ep_name, get_library_path, register
 from ._report import Record, Report, check
@@ -37,6 +38,7 @@ __all__ = [
     "check",
     "compile",
     "diff",
+    "generate",
     "get_ep_name",
     "get_library_path",
     "register",

@@ -25,6 +25,7 @@ int DocsCommand(const Options& options);
 int DiffCommand(const Options& options);
 int ZooCommand(const Options& options);
 int ReportCommand(const Options& options);
+int GenerateCommand(const Options& options);
 int HelpCommand(const Options& options);
 
 // Prints one line to stderr: "anemone: error: WHERE: WHAT; REMEDY". Returns kExitUsage for a

@@ -412,7 +412,7 @@ const Flag kOwnFlags[] = {
      .letter = "q"},
     {.name = "verbose",
      .value = nullptr,
-     .commands = kCheck | kRun | kBench,
+     .commands = kCheck | kRun | kBench | kGenerate,
      .brief = "Print the plan with all details and a line for every node.",
      .help = "",
      .store = Set<&Options::verbose, true>,
@@ -437,6 +437,8 @@ const Flag kOwnFlags[] = {
 std::vector<Flag> MakeFlags() {
   std::vector<Flag> flags = SettingFlags();
   flags.insert(flags.end(), std::begin(kOwnFlags), std::end(kOwnFlags));
+  const absl::Span<const Flag> generate = GenerateFlags();
+  flags.insert(flags.end(), generate.begin(), generate.end());
   return flags;
 }
 
