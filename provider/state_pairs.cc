@@ -80,11 +80,13 @@ std::vector<std::string> NamesOf(Ports ports) {
   return names;
 }
 
+// Values of bodies have their path before the name (importer/read/graph_reader.h).
 bool BodyHas(const Graph& graph, const std::string& name) {
   for (const Node& node : graph.nodes) {
     for (const Attribute::GraphPtr& body : BodiesOf(node)) {
-      const bool has = std::any_of(body->values.begin(), body->values.end(),
-                                   [&](const Value& value) { return value.name == name; });
+      const bool has = std::any_of(
+          body->values.begin(), body->values.end(),
+          [&](const Value& value) { return absl::EndsWith(value.name, absl::StrCat("/", name)); });
       if (has || BodyHas(*body, name)) return true;
     }
   }
