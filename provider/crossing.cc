@@ -53,4 +53,24 @@ void FromSurface(const std::byte* surface, const SurfaceLayout& layout, DataType
                        math::NanRule::kKeep, tally);
 }
 
+void ReplaceNans(const SurfaceLayout& layout, std::byte* surface) {
+  if (layout.format != Format::kFloat16) return;
+  constexpr uint16_t kMagnitude = 0x7fff, kInfinity = 0x7c00;
+  const std::array<int64_t, kAxisCount>& extent = layout.dims.extent;
+  const int64_t width = extent[math::kAxisW];
+  int64_t rows = 1;
+  for (int axis = 0; axis < math::kAxisW; ++axis) rows *= extent[axis];
+  for (int64_t row = 0; row < rows; ++row) {
+    int64_t offset = 0, rest = row;
+    for (int axis = math::kAxisW - 1; axis >= 0; --axis) {
+      offset += rest % extent[axis] * layout.strides[axis];
+      rest /= extent[axis];
+    }
+    auto* halves = reinterpret_cast<uint16_t*>(surface) + offset;
+    for (int64_t i = 0; i < width; ++i) {  // vectorized by the compiler
+      halves[i] = (halves[i] & kMagnitude) > kInfinity ? kInfinity : halves[i];
+    }
+  }
+}
+
 }  // namespace anemone

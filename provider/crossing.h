@@ -25,6 +25,10 @@ Tensor FromSurface(const std::byte* surface, const SurfaceLayout& layout, DataTy
 void FromSurface(const std::byte* surface, const SurfaceLayout& layout, DataType type,
                  const std::vector<int64_t>& dims, std::byte* to, math::Tally* tally = nullptr);
 
+// What a value of fp16 that leaves a surface and enters it again becomes: NaNs are replaced by
+// +infinity. Values of other formats stay as they are.
+void ReplaceNans(const SurfaceLayout& layout, std::byte* surface);
+
 }  // namespace anemone
 
 #endif  // ANEMONE_PROVIDER_CROSSING_H_

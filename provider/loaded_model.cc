@@ -96,9 +96,9 @@ absl::Status LoadedModel::TakeResources(const LoadSetup& setup, const MemoryNeed
 
 // A model without engine segments is one session of its file, if ONNX Runtime reads it.
 absl::StatusOr<std::vector<CpuPart>> LoadedModel::CpuParts(const LoadSetup& setup,
-                                                           const Graph* as_read) {
+                                                           const Graph* as_read, bool is_edited) {
   const Graph& graph = planned.model.graph;
-  if (runtime != nullptr && summary.engine_segments == 0 && setup.is_of_file) {
+  if (runtime != nullptr && summary.engine_segments == 0 && setup.is_of_file && !is_edited) {
     whole = WholeOnCpu(graph, planned.plan);
     std::vector<CpuModel> models(1);
     models[0].is_file = true;
@@ -146,7 +146,7 @@ absl::Status LoadedModel::Compile(const LoadSetup& setup, std::vector<CpuPart> c
 
 absl::StatusOr<std::unique_ptr<LoadedModel>> LoadedModel::Make(const LoadSetup& setup,
                                                                const ImportOptions& importing,
-                                                               Imported imported) {
+                                                               Imported imported, bool is_edited) {
   auto made = std::make_unique<LoadedModel>();
   Planned& planned = made->planned;
   planned.model = std::move(imported.model);
@@ -163,12 +163,12 @@ absl::StatusOr<std::unique_ptr<LoadedModel>> LoadedModel::Make(const LoadSetup& 
   }
   ANEMONE_RETURN_IF_ERROR(made->TakeResources(setup, need));
   ANEMONE_ASSIGN_OR_RETURN(std::vector<CpuPart> parts,
-                           made->CpuParts(setup, imported.as_read.get()));
+                           made->CpuParts(setup, imported.as_read.get(), is_edited));
   std::vector<CpuModel> models;
   models.reserve(parts.size());
   for (CpuPart& part : parts) models.push_back(std::move(part.model));
   ANEMONE_RETURN_IF_ERROR(made->Compile(setup, std::move(parts)));
-  if (setup.cache != nullptr) {
+  if (setup.cache != nullptr && !is_edited) {
     setup.cache->Store(importing, planned.model.graph, made->whole ? *made->whole : planned.plan,
                        models, {.line = made->line, .summary = made->summary, .need = need});
   }
@@ -180,6 +180,11 @@ absl::StatusOr<std::unique_ptr<LoadedModel>> LoadedModel::Make(const LoadSetup& 
   made->load_times.compile = watch.Lap();
   made->SetPorts(planned.model.graph);
   return made;
+}
+
+absl::StatusOr<std::unique_ptr<LoadedModel>> LoadedModel::OfEdited(const LoadSetup& setup,
+                                                                   Model model) {
+  return Make(setup, {}, {.model = std::move(model), .as_read = nullptr}, /*is_edited=*/true);
 }
 
 absl::StatusOr<std::unique_ptr<LoadedModel>> LoadedModel::Find(const LoadSetup& setup,

@@ -87,10 +87,12 @@ struct LoadedModel {
   // Errors: those of Session::Load().
   static absl::StatusOr<std::unique_ptr<LoadedModel>> Load(const LoadSetup& setup);
 
-  // As the functions of Session.
-  absl::StatusOr<NamedValues> Run(const NamedValues& given, Trace* trace, HazardLog* hazards) const;
-  absl::StatusOr<std::map<std::string, Tensor>> RunTensors(
-      const std::map<std::string, Tensor>& given, Trace* trace, HazardLog* hazards = nullptr) const;
+  // Of a model that differs from its file: it is not in the cache.
+  static absl::StatusOr<std::unique_ptr<LoadedModel>> OfEdited(const LoadSetup& setup, Model model);
+
+  // As the functions of Session. `resident`: Scheduler::Run(), of a model with one size.
+  absl::StatusOr<NamedValues> Run(const NamedValues& given, Trace* trace, HazardLog* hazards,
+                                  Scheduler::Resident* resident = nullptr) const;
   absl::StatusOr<std::vector<Hazard>> FindHazards(const std::map<std::string, Tensor>& given) const;
 
   std::string PlanLine() const;
@@ -113,7 +115,8 @@ struct LoadedModel {
   // Of a model that has been imported, or that is in the cache (null: it is not).
   static absl::StatusOr<std::unique_ptr<LoadedModel>> Make(const LoadSetup& setup,
                                                            const ImportOptions& importing,
-                                                           Imported imported);
+                                                           Imported imported,
+                                                           bool is_edited = false);
   static absl::StatusOr<std::unique_ptr<LoadedModel>> Find(const LoadSetup& setup,
                                                            const ImportOptions& importing);
   // Of the policy that keeps every node on the CPU: ONNX Runtime reads the model, and it is
@@ -121,7 +124,8 @@ struct LoadedModel {
   static absl::StatusOr<std::unique_ptr<LoadedModel>> OnCpu(const LoadSetup& setup,
                                                             const ImportOptions& importing);
   absl::Status TakeResources(const LoadSetup& setup, const MemoryNeed& need);
-  absl::StatusOr<std::vector<CpuPart>> CpuParts(const LoadSetup& setup, const Graph* as_read);
+  absl::StatusOr<std::vector<CpuPart>> CpuParts(const LoadSetup& setup, const Graph* as_read,
+                                                bool is_edited);
   absl::Status Compile(const LoadSetup& setup, std::vector<CpuPart> cpu_parts);
   absl::StatusOr<std::shared_ptr<const Program>> TakeOver(const LoadedModel& before, int segment,
                                                           const Network& network);

@@ -8,7 +8,8 @@
 namespace anemone {
 
 absl::StatusOr<NamedValues> LoadedModel::Run(const NamedValues& given, Trace* trace,
-                                             HazardLog* hazards) const {
+                                             HazardLog* hazards,
+                                             Scheduler::Resident* resident) const {
   if (sizes != nullptr) {
     ANEMONE_ASSIGN_OR_RETURN(const Bucketed::Job job, sizes->Prepare(given));
     ANEMONE_ASSIGN_OR_RETURN(auto made, job.program->Run(job.inputs, trace, hazards));
@@ -18,25 +19,11 @@ absl::StatusOr<NamedValues> LoadedModel::Run(const NamedValues& given, Trace* tr
                            InputsInOrder(planned.model.graph, inputs, given));
   absl::StatusOr<std::vector<OnnxValue>> results;
   const std::shared_ptr<Scheduler> current = scheduler.Get();
-  arena->execute([&] { results = current->Run(values, trace, hazards); });
+  arena->execute([&] { results = current->Run(values, trace, hazards, resident); });
   ANEMONE_RETURN_IF_ERROR(results.status());
   NamedValues named;
   for (size_t i = 0; i < outputs.size(); ++i) named[outputs[i].name] = std::move((*results)[i]);
   return named;
-}
-
-absl::StatusOr<std::map<std::string, Tensor>> LoadedModel::RunTensors(
-    const std::map<std::string, Tensor>& given, Trace* trace, HazardLog* hazards) const {
-  for (const PortInfo& port : outputs) {  // before the work is done
-    if (port.kind == PortKind::kTensor || port.kind == PortKind::kOther) continue;
-    return absl::FailedPreconditionError(
-        absl::StrCat("output '", port.name, "': ", port.type_text,
-                     " is not a tensor; use RunValues(), or the Python package's Session"));
-  }
-  ANEMONE_ASSIGN_OR_RETURN(auto values, Run({given.begin(), given.end()}, trace, hazards));
-  std::map<std::string, Tensor> tensors;
-  for (auto& [name, value] : values) tensors[name] = std::move(value.tensor);
-  return tensors;
 }
 
 absl::StatusOr<std::vector<Hazard>> LoadedModel::FindHazards(
@@ -48,7 +35,7 @@ absl::StatusOr<std::vector<Hazard>> LoadedModel::FindHazards(
     return job.program->FindHazards(padded);
   }
   HazardLog log(planned.model, planned.plan);
-  ANEMONE_RETURN_IF_ERROR(RunTensors(given, nullptr, &log).status());
+  ANEMONE_RETURN_IF_ERROR(Run({given.begin(), given.end()}, nullptr, &log).status());
   return log.Take();
 }
 

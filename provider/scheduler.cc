@@ -16,32 +16,35 @@
 #include "fallback/from_onnx_value.h"
 #include "importer/write/to_onnx.h"
 #include "provider/crossing.h"
+#include "provider/run_state.h"
 
 namespace anemone {
 
-// The data of one run.
-struct Scheduler::RunState {
-  std::vector<Surface> surfaces;  // by slot
-  std::vector<RunValue> values;   // by value; empty for values that stay on the engine
+namespace {
 
-  RunValue ValueOf(const Graph& graph, ValueId value) const {
-    const std::optional<Tensor>& constant = graph.values[value].constant;
-    return constant.has_value() ? RunValue{*constant, {}} : values[value];
-  }
-};
+// True if the output stays on its surface.
+bool IsOutputOf(const Scheduler::Resident& resident, ValueId output) {
+  return std::any_of(resident.pairs.begin(), resident.pairs.end(),
+                     [&](const auto& pair) { return pair.output == output; });
+}
+
+}  // namespace
 
 // One run. Starts each segment when the last segment that it depends on has ended.
 class Scheduler::Runner {
  public:
-  Runner(Scheduler& scheduler, RunState& state, Trace* trace, HazardLog* hazards)
+  Runner(Scheduler& scheduler, RunState& state, Trace* trace, HazardLog* hazards,
+         const Resident* resident)
       : s_(scheduler),
         state_(state),
         trace_(trace),
         hazards_(hazards),
+        resident_(resident),
         waiting_(scheduler.plan_.segments.size()) {}
 
   absl::Status Run(absl::Span<const RunValue> inputs, absl::Span<const RunValue> captured) {
     for (size_t i = 0; i < inputs.size(); ++i) {
+      if (IsHeld(s_.graph_.inputs[i])) continue;
       ANEMONE_RETURN_IF_ERROR(Publish(s_.graph_.inputs[i], inputs[i]));
     }
     for (size_t i = 0; i < captured.size(); ++i) {
@@ -58,6 +61,16 @@ class Scheduler::Runner {
   }
 
  private:
+  // An input whose surface has its value already.
+  bool IsHeld(ValueId input) const {
+    return resident_ != nullptr &&
+           std::any_of(resident_->pairs.begin(), resident_->pairs.end(),
+                       [&](const auto& pair) { return pair.holds && pair.input == input; });
+  }
+  bool Stays(ValueId output) const {
+    return resident_ != nullptr && IsOutputOf(*resident_, output);
+  }
+
   // Stores a value from outside the engine in all forms in which it is read.
   absl::Status Publish(ValueId value, RunValue given) {
     if (s_.surfaces_.slot[value] >= 0) {
@@ -163,6 +176,10 @@ class Scheduler::Runner {
                                             .output_bytes = output_bytes}));
     for (size_t i = 0; i < segment.outputs.size(); ++i) {
       const ValueId v = segment.outputs[i];
+      if (Stays(v)) {
+        ReplaceNans(s_.surfaces_.layout[v], SurfaceOf(v).data());  // as when it enters again
+        continue;
+      }
       if (!s_.read_as_tensor_[v]) continue;
       absl::Time start = absl::Now();
       const Value& value = s_.graph_.values[v];
@@ -221,6 +238,7 @@ class Scheduler::Runner {
   RunState& state_;
   Trace* trace_;
   HazardLog* hazards_;
+  const Resident* resident_;
   std::vector<std::atomic<int>> waiting_;  // by segment: dependencies that have not ended
   tbb::task_group tasks_;
   std::atomic<bool> failed_{false};
@@ -271,8 +289,7 @@ absl::StatusOr<std::unique_ptr<Scheduler>> Scheduler::Make(
   if (heeds_limits && !bytes.empty()) {
     bytes.assign(bytes.size(), *std::max_element(bytes.begin(), bytes.end()));
   }
-  s->read_as_tensor_.resize(graph.values.size());
-  for (ValueId v : graph.outputs) s->read_as_tensor_[v] = true;
+  s->read_on_cpu_.resize(graph.values.size());
   for (size_t i = 0; i < plan.segments.size(); ++i) {
     const Segment& segment = plan.segments[i];
     for (int d : s->dependencies_[i]) s->dependents_[d].push_back(static_cast<int>(i));
@@ -289,12 +306,14 @@ absl::StatusOr<std::unique_ptr<Scheduler>> Scheduler::Make(
       continue;
     }
     s->BindPorts(segment);
-    for (ValueId v : segment.inputs) s->read_as_tensor_[v] = true;
+    for (ValueId v : segment.inputs) s->read_on_cpu_[v] = true;
     if (segment.bodies.empty()) continue;
     ANEMONE_ASSIGN_OR_RETURN(
         s->control_flow_.back(),
         ControlFlow::Make(graph, segment, device, s->runtime_, heeds_limits, watch));
   }
+  s->read_as_tensor_ = s->read_on_cpu_;
+  for (ValueId v : graph.outputs) s->read_as_tensor_[v] = true;
   return s;
 }
 
@@ -311,8 +330,19 @@ std::unique_ptr<Scheduler> Scheduler::WithPrograms(
   s->dependencies_ = dependencies_;
   s->dependents_ = dependents_;
   s->surfaces_ = surfaces_;
+  s->read_on_cpu_ = read_on_cpu_;
   s->read_as_tensor_ = read_as_tensor_;
   return s;
+}
+
+absl::StatusOr<std::unique_ptr<Scheduler::RunState>> Scheduler::MakeState(
+    absl::Span<const int64_t> bytes) const {
+  auto state = std::make_unique<RunState>();
+  for (int64_t size : bytes) {
+    ANEMONE_ASSIGN_OR_RETURN(Surface surface, Surface::Allocate(size));
+    state->surfaces.push_back(std::move(surface));
+  }
+  return state;
 }
 
 absl::StatusOr<std::unique_ptr<Scheduler::RunState>> Scheduler::TakeState() {
@@ -324,30 +354,36 @@ absl::StatusOr<std::unique_ptr<Scheduler::RunState>> Scheduler::TakeState() {
       return state;
     }
   }
-  auto state = std::make_unique<RunState>();
-  for (int64_t bytes : surfaces_.bytes) {
-    ANEMONE_ASSIGN_OR_RETURN(Surface surface, Surface::Allocate(bytes));
-    state->surfaces.push_back(std::move(surface));
-  }
-  return state;
+  return MakeState(surfaces_.bytes);
+}
+
+absl::StatusOr<std::vector<RunValue>> Scheduler::RunIn(RunState& state,
+                                                       absl::Span<const RunValue> inputs,
+                                                       absl::Span<const RunValue> captured,
+                                                       Trace* trace, HazardLog* hazards,
+                                                       Resident* resident) {
+  state.values.assign(graph_.values.size(), RunValue());
+  ANEMONE_RETURN_IF_ERROR(Runner(*this, state, trace, hazards, resident).Run(inputs, captured));
+  std::vector<RunValue> outputs;
+  for (ValueId v : graph_.outputs) outputs.push_back(state.ValueOf(graph_, v));
+  state.values.clear();
+  return outputs;
 }
 
 absl::StatusOr<std::vector<RunValue>> Scheduler::RunBody(absl::Span<const RunValue> inputs,
                                                          absl::Span<const RunValue> captured,
                                                          Trace* trace, HazardLog* hazards) {
   ANEMONE_ASSIGN_OR_RETURN(std::unique_ptr<RunState> state, TakeState());
-  state->values.assign(graph_.values.size(), RunValue());
-  ANEMONE_RETURN_IF_ERROR(Runner(*this, *state, trace, hazards).Run(inputs, captured));
-  std::vector<RunValue> outputs;
-  for (ValueId v : graph_.outputs) outputs.push_back(state->ValueOf(graph_, v));
-  state->values.clear();
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<RunValue> outputs,
+                           RunIn(*state, inputs, captured, trace, hazards, nullptr));
   std::lock_guard<std::mutex> lock(mutex_);
   idle_.push_back(std::move(state));
   return outputs;
 }
 
 absl::StatusOr<std::vector<OnnxValue>> Scheduler::Run(const std::vector<OnnxValue>& inputs,
-                                                      Trace* trace, HazardLog* hazards) {
+                                                      Trace* trace, HazardLog* hazards,
+                                                      Resident* resident) {
   std::vector<RunValue> given(inputs.size());
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (inputs[i].kind == OnnxValue::Kind::kTensor) {
@@ -358,7 +394,10 @@ absl::StatusOr<std::vector<OnnxValue>> Scheduler::Run(const std::vector<OnnxValu
           FromOnnxValue(runtime_, TypeOf(graph_.values[graph_.inputs[i]]), inputs[i]));
     }
   }
-  ANEMONE_ASSIGN_OR_RETURN(const std::vector<RunValue> made, RunBody(given, {}, trace, hazards));
+  ANEMONE_ASSIGN_OR_RETURN(const std::vector<RunValue> made,
+                           resident == nullptr
+                               ? RunBody(given, {}, trace, hazards)
+                               : RunIn(*resident->surfaces, given, {}, trace, hazards, resident));
   std::vector<OnnxValue> outputs;
   for (size_t i = 0; i < made.size(); ++i) {
     const ValueId v = graph_.outputs[i];
@@ -367,12 +406,17 @@ absl::StatusOr<std::vector<OnnxValue>> Scheduler::Run(const std::vector<OnnxValu
       outputs.push_back(inputs[input - graph_.inputs.begin()]);
       continue;
     }
+    if (resident != nullptr && IsOutputOf(*resident, v)) {
+      outputs.emplace_back();
+      continue;
+    }
     auto output = made[i].ToOnnxValue();
     if (!output.ok()) {
       return Annotated(output.status(), absl::StrCat("output '", graph_.values[v].name, "'"));
     }
     outputs.push_back(*std::move(output));
   }
+  if (resident != nullptr) Keep(*resident);
   return outputs;
 }
 

@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,22 @@ namespace anemone {
 
 class Scheduler {
  public:
+  struct RunState;  // the data of one run
+
+  // Values that stay on the engine between runs. After a run, the surface of a pair's output is
+  // that of its input, or the output is appended to the rows that the input has. For one run at a
+  // time.
+  struct Resident {
+    struct Pair {
+      ValueId input = kNone, output = kNone;
+      bool holds = false;  // the surface has the input's value; the one given to Run() is ignored
+      std::optional<Axis> rows_axis = {};  // of rows that are appended
+      int64_t rows = 0;                    // that the input has
+    };
+    std::vector<Pair> pairs;
+    std::shared_ptr<RunState> surfaces;
+  };
+
   // Compiles every engine segment. `cpu_parts` are the CPU segments, by segment. `runtime` may be
   // null if there is no CPU segment. The plan and graph are borrowed for the scheduler's life.
   // `heeds_limits`: ports are bound by name and all surfaces have the same size, as the silicon
@@ -55,8 +72,27 @@ class Scheduler {
   // `inputs` are in the graph's order and checked by the caller; the results are in the order of
   // the graph's outputs. Runs in the caller's oneTBB arena. Thread-safe. `trace` and `hazards` may
   // be null.
+  // `resident` may be null. The outputs of its pairs are left out of the results (kNothing). If the
+  // run fails, its inputs keep their values.
   absl::StatusOr<std::vector<OnnxValue>> Run(const std::vector<OnnxValue>& inputs, Trace* trace,
-                                             HazardLog* hazards = nullptr);
+                                             HazardLog* hazards = nullptr,
+                                             Resident* resident = nullptr);
+
+  // True if a graph's output can be the input's next value on its surface with the same bits as by
+  // way of a tensor: an engine segment makes it, only engine segments read the two, and their
+  // surfaces have one layout.
+  bool CanStay(ValueId input, ValueId output) const;
+  // True if the output can be appended to the input along `axis`: the same, except that the
+  // surfaces differ along the axis.
+  bool CanAppend(ValueId input, ValueId output, Axis axis) const;
+  // With surfaces for these pairs, for which CanStay() or CanAppend() is true. No value is in two
+  // of them.
+  absl::StatusOr<Resident> MakeResident(std::vector<Resident::Pair> pairs) const;
+  // Sets the rows of a pair that appends, and zeros behind them. `value` is the input with as many
+  // rows as there are.
+  void SetRows(Resident& resident, Resident::Pair& pair, const Tensor& value) const;
+  // The value of the pair's input; the pair `holds` it.
+  Tensor Read(const Resident& resident, const Resident::Pair& pair) const;
 
   // The same for a body. `captured` is in the graph's order too. Values that stay on the CPU are
   // passed on without conversion.
@@ -65,13 +101,20 @@ class Scheduler {
                                                 HazardLog* hazards);
 
  private:
-  struct RunState;
   class Runner;
 
   Scheduler(const Graph& graph, const Plan& plan, Device& device,
             std::shared_ptr<const OrtRuntime> runtime, bool heeds_limits, RangeWatch* watch);
   void BindPorts(const Segment& segment);
+  bool StaysOnTheEngine(ValueId input, ValueId output) const;
+  SurfaceLayout RowsOf(const Resident::Pair& pair, int64_t rows) const;
+  void Append(Resident& resident, Resident::Pair& pair) const;
+  void Keep(Resident& resident) const;
+  absl::StatusOr<std::unique_ptr<RunState>> MakeState(absl::Span<const int64_t> bytes) const;
   absl::StatusOr<std::unique_ptr<RunState>> TakeState();
+  absl::StatusOr<std::vector<RunValue>> RunIn(RunState& state, absl::Span<const RunValue> inputs,
+                                              absl::Span<const RunValue> captured, Trace* trace,
+                                              HazardLog* hazards, Resident* resident);
 
   const Graph& graph_;
   const Plan& plan_;
@@ -87,6 +130,7 @@ class Scheduler {
   std::vector<std::vector<int>> dependencies_;              // by segment
   std::vector<std::vector<int>> dependents_;
   SurfacePlan surfaces_;
+  std::vector<bool> read_on_cpu_;     // by value: a CPU segment reads it
   std::vector<bool> read_as_tensor_;  // by value: a CPU segment or the caller reads it
 
   std::mutex mutex_;

@@ -4,29 +4,74 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/guarded.h"
+#include "base/printable.h"
 #include "base/status_macros.h"
 #include "importer/importer.h"
+#include "provider/growing.h"
+#include "provider/kept_state.h"
 #include "provider/load_setup.h"
 #include "provider/loaded_model.h"
+#include "provider/state_pairs.h"
 #include "provider/weights/current_model.h"
 
 namespace anemone {
+
 namespace {
 
-template <class Values>
-absl::StatusOr<Values> WithAdapter(const CurrentModel& model, const Values& inputs,
-                                   const std::string& adapter) {
-  Values with = inputs;
+absl::StatusOr<std::map<std::string, Tensor>> TensorsOf(absl::StatusOr<NamedValues> made) {
+  ANEMONE_RETURN_IF_ERROR(made.status());
+  std::map<std::string, Tensor> tensors;
+  for (auto& [name, value] : *made) tensors[name] = std::move(value.tensor);
+  return tensors;
+}
+
+// kFailedPrecondition if an output is not a tensor.
+absl::Status RequireTensors(const std::vector<PortInfo>& outputs) {
+  for (const PortInfo& port : outputs) {
+    if (port.kind == PortKind::kTensor || port.kind == PortKind::kOther) continue;
+    return absl::FailedPreconditionError(
+        absl::StrCat("output '", port.name, "': ", port.type_text,
+                     " is not a tensor; use RunValues(), or the Python package's Session"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status NoState(const std::string& input) {
+  return absl::NotFoundError(
+      absl::StrCat("state '", Printable(input),
+                   "': this session keeps none; load it with Settings::state (in Python state=)"));
+}
+
+absl::StatusOr<NamedValues> Run(const CurrentModel& model, KeptState* state,
+                                const NamedValues& given, const std::string& adapter,
+                                Trace* trace) {
+  NamedValues with = given;
   ANEMONE_RETURN_IF_ERROR(model.adapters().AddTo(adapter, with));
-  return with;
+  return state == nullptr ? model.Get()->Run(with, trace, nullptr) : state->Run(with, trace);
 }
 
 }  // namespace
 
-Session::Session(std::shared_ptr<CurrentModel> model) : model_(std::move(model)) {}
+Session::Session(std::shared_ptr<CurrentModel> model, std::unique_ptr<KeptState> state)
+    : model_(std::move(model)), state_(std::move(state)) {}
 Session::Session(Session&&) noexcept = default;
 Session& Session::operator=(Session&&) noexcept = default;
 Session::~Session() = default;
+
+absl::StatusOr<Session> Session::Of(const LoadSetup& setup) {
+  ANEMONE_ASSIGN_OR_RETURN(std::shared_ptr<const LoadedModel> loaded, LoadedModel::Load(setup));
+  ANEMONE_ASSIGN_OR_RETURN(auto model, CurrentModel::Make(setup, loaded));
+  if (setup.settings.state.empty()) return Session(std::move(model), nullptr);
+  const Graph& graph =
+      loaded->sizes != nullptr ? loaded->sizes->free().graph : loaded->planned.model.graph;
+  ANEMONE_ASSIGN_OR_RETURN(
+      std::vector<StatePair> pairs,
+      FindStatePairs(setup.settings.state, graph, loaded->inputs, loaded->outputs));
+  auto growing = Growing::Of(setup, loaded, pairs);
+  auto state = std::make_unique<KeptState>(std::move(loaded), std::move(pairs), std::move(growing),
+                                           model->adapters());
+  return Session(std::move(model), std::move(state));
+}
 
 absl::StatusOr<Session> Session::Load(const std::string& path, const Settings& settings) {
   return Guarded("load the model", [&]() -> absl::StatusOr<Session> {
@@ -34,9 +79,7 @@ absl::StatusOr<Session> Session::Load(const std::string& path, const Settings& s
       return ImportFile(path, importing);
     };
     ANEMONE_ASSIGN_OR_RETURN(const LoadSetup setup, MakeLoadSetup(settings, import, path, nullptr));
-    ANEMONE_ASSIGN_OR_RETURN(auto loaded, LoadedModel::Load(setup));
-    ANEMONE_ASSIGN_OR_RETURN(auto model, CurrentModel::Make(setup, std::move(loaded)));
-    return Session(std::move(model));
+    return Of(setup);
   });
 }
 
@@ -47,41 +90,66 @@ absl::StatusOr<Session> Session::LoadBytes(absl::string_view model, const Settin
       return ImportShared(bytes, "", importing);
     };
     ANEMONE_ASSIGN_OR_RETURN(const LoadSetup setup, MakeLoadSetup(settings, import, "", bytes));
-    ANEMONE_ASSIGN_OR_RETURN(auto loaded, LoadedModel::Load(setup));
-    ANEMONE_ASSIGN_OR_RETURN(auto model, CurrentModel::Make(setup, std::move(loaded)));
-    return Session(std::move(model));
+    return Of(setup);
   });
 }
 
-const std::vector<PortInfo>& Session::inputs() const { return model_->inputs(); }
-const std::vector<PortInfo>& Session::outputs() const { return model_->outputs(); }
+const std::vector<PortInfo>& Session::inputs() const {
+  return state_ == nullptr ? model_->inputs() : state_->inputs();
+}
+const std::vector<PortInfo>& Session::outputs() const {
+  return state_ == nullptr ? model_->outputs() : state_->outputs();
+}
 
 absl::StatusOr<std::map<std::string, Tensor>> Session::Run(
     const std::map<std::string, Tensor>& inputs, const std::string& adapter) const {
-  return Guarded("run the model", [&]() -> absl::StatusOr<std::map<std::string, Tensor>> {
-    ANEMONE_ASSIGN_OR_RETURN(const auto with, WithAdapter(*model_, inputs, adapter));
-    return model_->Get()->RunTensors(with, nullptr);
+  ANEMONE_RETURN_IF_ERROR(RequireTensors(outputs()));
+  return Guarded("run the model", [&] {
+    return TensorsOf(
+        anemone::Run(*model_, state_.get(), {inputs.begin(), inputs.end()}, adapter, nullptr));
   });
 }
 
 absl::StatusOr<std::map<std::string, OnnxValue>> Session::RunValues(
     const std::map<std::string, OnnxValue>& inputs, const std::string& adapter) const {
-  return Guarded("run the model", [&]() -> absl::StatusOr<std::map<std::string, OnnxValue>> {
-    ANEMONE_ASSIGN_OR_RETURN(const auto with, WithAdapter(*model_, inputs, adapter));
-    return model_->Get()->Run(with, nullptr, nullptr);
-  });
+  return Guarded("run the model",
+                 [&] { return anemone::Run(*model_, state_.get(), inputs, adapter, nullptr); });
 }
 
 absl::StatusOr<std::map<std::string, Tensor>> Session::RunTraced(
     const std::map<std::string, Tensor>& inputs, std::string* trace) const {
+  ANEMONE_RETURN_IF_ERROR(RequireTensors(outputs()));
   Trace events;
-  auto outputs = Guarded("run the model", [&]() -> absl::StatusOr<std::map<std::string, Tensor>> {
-    ANEMONE_ASSIGN_OR_RETURN(const auto with, WithAdapter(*model_, inputs, ""));
-    return model_->Get()->RunTensors(with, &events);
+  auto made = Guarded("run the model", [&] {
+    return TensorsOf(
+        anemone::Run(*model_, state_.get(), {inputs.begin(), inputs.end()}, "", &events));
   });
   const std::string added = events.Take();
   absl::StrAppend(trace, trace->empty() || added.empty() ? "" : ",\n", added);
-  return outputs;
+  return made;
+}
+
+std::map<std::string, std::string> Session::StatePairs() const {
+  if (state_ == nullptr) return {};
+  return state_->PairNames();
+}
+
+void Session::ResetState() {
+  if (state_ != nullptr) state_->Reset();
+}
+
+absl::StatusOr<Tensor> Session::ReadState(const std::string& input) const {
+  if (state_ == nullptr) return NoState(input);
+  return Guarded("read a state", [&] { return state_->Read(input); });
+}
+
+absl::Status Session::WriteState(const std::string& input, const Tensor& value) {
+  if (state_ == nullptr) return NoState(input);
+  return Guarded("write a state", [&] { return state_->Write(input, value); });
+}
+
+Session Session::Fork() const {
+  return Session(model_, state_ == nullptr ? nullptr : state_->Fork());
 }
 
 absl::StatusOr<std::vector<Hazard>> Session::FindHazards(
@@ -91,8 +159,8 @@ absl::StatusOr<std::vector<Hazard>> Session::FindHazards(
         "hazards: this session was not loaded for them; load it with Settings::hazards");
   }
   return Guarded("run the model", [&]() -> absl::StatusOr<std::vector<Hazard>> {
-    ANEMONE_ASSIGN_OR_RETURN(const auto with, WithAdapter(*model_, inputs, ""));
-    return model_->Get()->FindHazards(with);
+    ANEMONE_ASSIGN_OR_RETURN(const auto all, TensorsOf(WithAll(inputs)));
+    return model_->Get()->FindHazards(all);
   });
 }
 
@@ -103,19 +171,36 @@ absl::StatusOr<BucketUse> Session::UseOf(const std::map<std::string, Tensor>& in
         "buckets=)");
   }
   return Guarded("choose a bucket", [&]() -> absl::StatusOr<BucketUse> {
-    ANEMONE_ASSIGN_OR_RETURN(Bucketed::Job job,
-                             model_->Get()->sizes->Prepare({inputs.begin(), inputs.end()}));
+    ANEMONE_ASSIGN_OR_RETURN(const NamedValues all, WithAll(inputs));
+    ANEMONE_ASSIGN_OR_RETURN(Bucketed::Job job, model_->Get()->sizes->Prepare(all));
     return std::move(job.use);
   });
 }
 
+// With the values of adapters and of the state.
+absl::StatusOr<std::map<std::string, OnnxValue>> Session::WithAll(
+    const std::map<std::string, Tensor>& inputs) const {
+  NamedValues all(inputs.begin(), inputs.end());
+  ANEMONE_RETURN_IF_ERROR(model_->adapters().AddTo("", all));
+  return state_ == nullptr ? all : state_->WithState(all);
+}
+
 absl::Status Session::UpdateWeights(const std::map<std::string, Tensor>& weights) {
+  if (state_ != nullptr) {
+    return absl::FailedPreconditionError(
+        "update weights: a session that keeps state cannot take new weights; load the model with "
+        "them, or without Settings::state");
+  }
   return Guarded("update weights", [&] { return model_->UpdateWeights(weights); });
 }
 
 std::string Session::PlanLine() const { return model_->Get()->PlanLine(); }
 std::string Session::PlanText(bool every_node, int width) const {
-  return model_->Get()->PlanText(every_node, width);
+  const std::string plan = model_->Get()->PlanText(every_node, width);
+  const std::string state = state_ == nullptr ? StateText({}, model_->Get()->inputs,
+                                                          model_->Get()->outputs, every_node, width)
+                                              : state_->Text(every_node, width);
+  return absl::StrCat(plan, state);
 }
 std::string Session::PlanJson() const { return model_->Get()->PlanJson(); }
 PlanSummary Session::Summary() const { return model_->Get()->Summary(); }

@@ -1,14 +1,11 @@
 #include "provider/settings.h"
 
 #include <algorithm>
-#include <limits>
 #include <set>
 #include <utility>
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "base/annotated.h"
 #include "base/byte_sizes.h"
@@ -22,7 +19,6 @@ namespace anemone {
 namespace {
 
 constexpr int kMostPlans = 1 << 20;  // no session uses more sizes
-constexpr int64_t kLargestSize = std::numeric_limits<int32_t>::max();
 
 std::vector<std::string> TargetNames() {
   std::vector<std::string> names = {"all"};
@@ -163,6 +159,19 @@ absl::Status StoreAdapter(Settings& settings, const std::string& value) {
   return absl::OkStatus();
 }
 
+absl::Status StoreState(Settings& settings, const std::string& value) {
+  std::string past, present;
+  if (value == kUsualPairs) {
+    past = value;
+  } else {
+    ANEMONE_RETURN_IF_ERROR(SplitPair(value, past, present));
+    if (present.empty()) return absl::InvalidArgumentError("want PAST=PRESENT or auto");
+  }
+  ANEMONE_ASSIGN_OR_RETURN(std::string * entry, NewEntry(settings.state, past));
+  *entry = present;
+  return absl::OkStatus();
+}
+
 std::string TargetKey(const Settings& settings) {
   const auto target = FindTarget(settings.target);
   return std::string(target.ok() ? (*target)->option_name() : settings.target);
@@ -237,12 +246,22 @@ const Setting kSettings[] = {
      .help = "A session plans a model with free dimensions again for the sizes of each run's "
              "arrays: docs/dynamic_shapes.md.",
      .store = StoreMaxPlans},
+    {.name = "state",
+     .flag = "state",
+     .value = "PAST=PRESENT",
+     .type = "Mapping[str, str] | str",
+     .entries = kGenerate | kRun | kPythonSession,
+     .fallback = "",
+     .brief = "Keep a value between runs: the output PRESENT is the input PAST of the next run.",
+     .help = "Zeros at first. `auto` pairs the names that exporters "
+             "give, such as past_key_values.0.key and present.0.key, or h0 and hn: docs/state.md.",
+     .store = StoreState},
     {.name = "route",
      .flag = "route",
      .value = "ROUTE",
      .type = "str",
-     .entries = kCheck | kRun | kBench | kCompile | kConfirm | kDiff | kZoo | kReport | kTrain |
-                kPlugin | kPython,
+     .entries = kGenerate | kCheck | kRun | kBench | kTrain | kCompile | kConfirm | kDiff | kZoo |
+                kReport | kPlugin | kPython,
      .fallback = "netplist",
      .brief = "Which compile path of the engine to ask: netplist or mil.",
      .help = "Networks authored directly (netplist) and Core ML's conversion (mil) have different "
@@ -300,7 +319,7 @@ const Setting kSettings[] = {
      .flag = "device",
      .value = "NAME",
      .type = "str",
-     .entries = kRun | kBench | kTrain | kCompile | kConfirm | kPlugin | kPythonSession,
+     .entries = kGenerate | kRun | kBench | kTrain | kCompile | kConfirm | kPlugin | kPythonSession,
      .fallback = "auto",
      .brief = "Where engine segments run: auto, software or apple.",
      .help = "`apple` is the engine of this Mac, which must be --target's; a segment that fails "
@@ -313,7 +332,7 @@ const Setting kSettings[] = {
      .flag = "numerics",
      .value = "MODE",
      .type = "str",
-     .entries = kRun | kBench | kTrain | kCompile | kPlugin | kPythonSession,
+     .entries = kGenerate | kRun | kBench | kTrain | kCompile | kPlugin | kPythonSession,
      .fallback = "fast",
      .brief = "How the software engine computes: fast or exact.",
      .help =
@@ -361,7 +380,7 @@ const Setting kSettings[] = {
      .flag = "no-cache",
      .value = nullptr,
      .type = "bool",
-     .entries = kRun | kBench | kTrain | kPythonSession,
+     .entries = kGenerate | kRun | kBench | kTrain | kPythonSession,
      .fallback = "true",
      .brief = "Do not use the cache of planned models.",
      .help = "It is in the user's cache folder: docs/cache.md.",
@@ -371,7 +390,7 @@ const Setting kSettings[] = {
      .flag = "threads",
      .value = "N",
      .type = "int",
-     .entries = kRun | kBench | kTrain | kCompile | kPlugin | kPythonSession,
+     .entries = kGenerate | kRun | kBench | kTrain | kCompile | kPlugin | kPythonSession,
      .fallback = "0",
      .brief = "How many threads compute, for engine and CPU segments together.",
      .help = "0: one for each core. At most 1024.",
@@ -380,7 +399,7 @@ const Setting kSettings[] = {
      .flag = "memory-limit",
      .value = "BYTES",
      .type = "int | str",
-     .entries = kRun | kBench | kTrain | kCompile | kPlugin | kPythonSession,
+     .entries = kGenerate | kRun | kBench | kTrain | kCompile | kPlugin | kPythonSession,
      .fallback = "0",
      .brief = "Refuse a model that needs more memory.",
      .help = "K, M and G (or KiB, MiB, GiB) are powers of 1024; KB, MB and GB are powers of 1000. "
@@ -406,47 +425,6 @@ std::string ValuesText(const Setting& setting) {
 std::string MeaningText(const Setting& setting) {
   const char* brief = setting.brief_of_value == nullptr ? setting.brief : setting.brief_of_value;
   return absl::StrCat(brief, *setting.help == '\0' ? "" : " ", setting.help);
-}
-
-absl::Status StoreInteger(const std::string& text, int64_t low, int64_t high, int64_t& to) {
-  int64_t value = 0;
-  if (!absl::SimpleAtoi(text, &value) || value < low || value > high) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("want an integer from ", low, " to ", high, ", got '", text, "'"));
-  }
-  to = value;
-  return absl::OkStatus();
-}
-
-absl::Status StoreChoice(const std::string& text, absl::Span<const std::string> choices,
-                         std::string& to) {
-  if (std::find(choices.begin(), choices.end(), text) == choices.end()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("want one of ", absl::StrJoin(choices, ", "), "; got '", text, "'"));
-  }
-  to = text;
-  return absl::OkStatus();
-}
-
-absl::Status ReadShape(const std::string& text, std::vector<int64_t>& dims) {
-  dims.clear();
-  if (text == "scalar") return absl::OkStatus();
-  for (absl::string_view size : absl::StrSplit(text, absl::ByAnyChar("x,"))) {
-    dims.push_back(-1);
-    if (size == "?") continue;
-    ANEMONE_RETURN_IF_ERROR(StoreInteger(std::string(size), 0, kLargestSize, dims.back()));
-  }
-  return absl::OkStatus();
-}
-
-absl::Status SplitPair(const std::string& text, std::string& name, std::string& value) {
-  const size_t at = text.rfind('=');
-  if (at == std::string::npos || at == 0) {
-    return absl::InvalidArgumentError(absl::StrCat("want NAME=VALUE, got '", text, "'"));
-  }
-  name = text.substr(0, at);
-  value = text.substr(at + 1);
-  return absl::OkStatus();
 }
 
 std::vector<std::string> TargetsOf(const Settings& settings) {

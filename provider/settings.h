@@ -5,6 +5,7 @@
 #define ANEMONE_PROVIDER_SETTINGS_H_
 
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <string>
 #include <vector>
@@ -34,9 +35,10 @@ enum EntryPoint : unsigned {
   kZoo = 1024,
   kReport = 2048,
   kTrain = 1 << 13,
+  kGenerate = 1 << 14,
 };
 inline constexpr unsigned kReadsModel =
-    kCheck | kRun | kBench | kConvert | kCompile | kDiff | kZoo | kReport | kTrain;
+    kCheck | kRun | kBench | kConvert | kCompile | kDiff | kZoo | kReport | kTrain | kGenerate;
 inline constexpr unsigned kPython = kPythonCheck | kPythonSession;
 
 struct Setting {
@@ -65,6 +67,8 @@ const Setting* FindSetting(absl::string_view name);
 // As documents of the plugin and of Python show them: "`true` or `false`"; brief and help.
 std::string ValuesText(const Setting& setting);
 std::string MeaningText(const Setting& setting);
+
+inline constexpr int64_t kLargestSize = std::numeric_limits<int32_t>::max();  // of a dimension
 
 // Reads a whole number. kInvalidArgument: `text` is not one, or is out of the range.
 absl::Status StoreInteger(const std::string& text, int64_t low, int64_t high, int64_t& to);

@@ -23,6 +23,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "anemone/check.h"
+#include "anemone/generator.h"
 #include "anemone/session.h"
 #include "anemone/trainer.h"
 #include "anemone/version.h"
@@ -33,6 +34,7 @@
 #include "engine/target_names.h"
 #include "partitioner/plan_diff.h"
 #include "provider/programs/program_diff.h"
+#include "provider/sampling.h"
 #include "provider/settings.h"
 
 namespace nb = nanobind;
@@ -72,6 +74,16 @@ auto Unlocked(F&& work) {
   }();
   if (!result.ok()) Raise(result.status());
   return *std::move(result);
+}
+
+// The same for work without a result.
+template <class F>
+void Done(F&& work) {
+  Unlocked([&]() -> absl::StatusOr<bool> {
+    const absl::Status status = work();
+    if (!status.ok()) return status;
+    return true;
+  });
 }
 
 DataType TypeNamed(const std::string& name) {
@@ -264,6 +276,22 @@ void AddSession(nb::module_& module) {
       .def_prop_ro("outputs", [](const Session& s) { return PortsOf(s.outputs()); })
       .def("run", Run)
       .def("update_weights", UpdateWeights)
+      .def("state_pairs", &Session::StatePairs)
+      .def("state",
+           [](const Session& s, const std::string& input) {
+             return ArrayOf(Unlocked([&] { return s.ReadState(input); }));
+           })
+      .def("write_state",
+           [](Session& s, const std::string& input, nb::handle array) {
+             const Tensor value = TensorFromPython(array);
+             Done([&] { return s.WriteState(input, value); });
+           })
+      .def("reset_state",
+           [](Session& s) {
+             const nb::gil_scoped_release release;
+             s.ResetState();
+           })
+      .def("fork", &Session::Fork)
       .def("plan_text", [](const Session& s, bool every_node,
                            int width) { return StrOf(s.PlanText(every_node, width)); })
       .def("plan_json", &Session::PlanJson)
@@ -281,6 +309,31 @@ void AddSession(nb::module_& module) {
   });
   module.def("load_bytes", [](const nb::bytes& model, const Settings& settings) {
     return Unlocked([&] { return Session::LoadBytes(ViewOf(model), settings); });
+  });
+}
+
+void AddGenerator(nb::module_& module) {
+  nb::class_<Generator>(module, "Generator")
+      .def("start",
+           [](Generator& g, const std::vector<int64_t>& tokens, double temperature, int64_t top_k,
+              double top_p, double repetition_penalty, uint64_t seed) {
+             const Sampling sampling = {temperature, top_k, top_p, repetition_penalty, seed};
+             Done([&] { return g.Start(tokens, sampling); });
+           })
+      .def("next", [](Generator& g) { return Unlocked([&] { return g.Next(); }); })
+      .def("logits", [](Generator& g) { return Unlocked([&] { return g.Logits(); }); })
+      .def("plan_text",
+           [](const Generator& g, int width) { return StrOf(g.session().PlanText(false, width)); });
+  module.def("token_shares",
+             [](const std::vector<float>& logits, const std::vector<int64_t>& seen,
+                double temperature, int64_t top_k, double top_p, double repetition_penalty) {
+               return TokenShares(logits, {temperature, top_k, top_p, repetition_penalty, 0}, seen);
+             });
+  module.def("load_generator", [](const nb::bytes& path, const Settings& settings) {
+    return Unlocked([&] { return Generator::Load(std::string(ViewOf(path)), settings); });
+  });
+  module.def("load_generator_bytes", [](const nb::bytes& model, const Settings& settings) {
+    return Unlocked([&] { return Generator::LoadBytes(ViewOf(model), settings); });
   });
 }
 
@@ -443,6 +496,7 @@ NB_MODULE(_anemone, module) {
   anemone::AddSettings(module);
   anemone::AddSession(module);
   anemone::AddTraining(module);
+  anemone::AddGenerator(module);
   anemone::AddCheck(module);
   anemone::AddDiff(module);
 }

@@ -55,8 +55,9 @@ bool IsCountable(const Value& value) {
 
 class Prover {
  public:
-  Prover(const Model& bucket, const Model& exact)
+  Prover(const Model& bucket, const Model& exact, absl::Span<const Gap> gaps)
       : model_(bucket),
+        gaps_(gaps),
         bucket_(bucket.graph),
         exact_(exact.graph),
         twin_(bucket_.values.size(), kNone),
@@ -87,6 +88,7 @@ class Prover {
   absl::StatusOr<PaddingProof> Finish();
 
   const Model& model_;
+  const absl::Span<const Gap> gaps_;
   const Graph& bucket_;
   const Graph& exact_;
   std::vector<ValueId> twin_;  // bucket value -> exact value
@@ -137,7 +139,8 @@ absl::Status Prover::Meet(ValueId bucket, ValueId exact) {
 absl::StatusOr<Flow> Prover::FlowOf(ValueId bucket, ValueId exact) {
   const Value& value = bucket_.values[bucket];
   if (value.constant && twin_[bucket] != exact) {
-    absl::StatusOr<Flow> flow = FlowOfConstant(*value.constant, *exact_.values[exact].constant);
+    absl::StatusOr<Flow> flow =
+        FlowOfConstant(*value.constant, *exact_.values[exact].constant, gaps_);
     if (!flow.ok()) {
       return absl::FailedPreconditionError(
           absl::StrCat("its constant '", value.name, "' ", flow.status().message()));
@@ -185,7 +188,7 @@ absl::Status Prover::Follow(const Node& bucket, const Node& exact) {
                               return FlowOf(bucket.inputs[i], exact.inputs[i]);
                             },
                             [&](const FlowStretch& masked) { return RelyOn(masked); }};
-  ANEMONE_ASSIGN_OR_RETURN(std::vector<Flow> made, CarryPadding(step));
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<Flow> made, CarryPaddingWith(step, gaps_));
   made.resize(std::max(made.size(), bucket.outputs.size()));
   for (size_t i = 0; i < bucket.outputs.size(); ++i) {
     if (bucket.outputs[i] == kNone) continue;
@@ -262,8 +265,8 @@ absl::StatusOr<PaddingProof> Prover::Finish() {
 }  // namespace
 
 // Every error status of the prover and of the rules is a refusal.
-PaddingVerdict ProvePadding(const Model& bucket, const Model& exact) {
-  absl::StatusOr<PaddingProof> proof = Prover(bucket, exact).Run();
+PaddingVerdict ProvePadding(const Model& bucket, const Model& exact, absl::Span<const Gap> gaps) {
+  absl::StatusOr<PaddingProof> proof = Prover(bucket, exact, gaps).Run();
   if (proof.ok()) return {*std::move(proof), ""};
   return {std::nullopt, std::string(proof.status().message())};
 }

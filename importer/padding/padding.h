@@ -29,6 +29,7 @@
 #include <tuple>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "importer/graph.h"
 
 namespace anemone {
@@ -64,7 +65,15 @@ struct PaddingVerdict {
   // Without a proof: the first node that lets padding affect a result, and how.
   std::string refusal;
 };
-PaddingVerdict ProvePadding(const Model& bucket, const Model& exact);
+
+// Axes of these sizes have their padding not at the end, but before the last `tail` used positions:
+// those of a cache to which rows are appended. PaddingProof::outputs then has the sizes alone.
+struct Gap {
+  int64_t full = 1, used = 1, tail = 0;
+};
+
+PaddingVerdict ProvePadding(const Model& bucket, const Model& exact,
+                            absl::Span<const Gap> gaps = {});
 
 }  // namespace anemone
 

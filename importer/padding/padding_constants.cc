@@ -31,14 +31,18 @@ void Widen(Bounds& bounds, bool& any, double number) {
 // Computes the flow of a padded constant in one pass over its elements.
 class PaddedConstant {
  public:
-  PaddedConstant(const Tensor& bucket, const Tensor& exact, NumberReader read)
-      : bucket_(bucket), exact_(exact), read_(read), rank_(bucket.dims().size()) {}
+  PaddedConstant(const Tensor& bucket, const Tensor& exact, NumberReader read,
+                 absl::Span<const Gap> gaps)
+      : bucket_(bucket), exact_(exact), read_(read), gaps_(gaps), rank_(bucket.dims().size()) {}
 
   absl::StatusOr<Flow> Make() {
     flow_.axes.resize(rank_);
     for (size_t a = 0; a < rank_; ++a) {
-      Append(flow_.axes[a], {bucket_.dims()[a], exact_.dims()[a], {}});
-      if (IsPadded(flow_.axes[a])) sides_.push_back({.axis = a});
+      const int64_t full = bucket_.dims()[a], used = exact_.dims()[a];
+      Append(flow_.axes[a], {full, used, {}});
+      if (!IsPadded(flow_.axes[a])) continue;
+      const int64_t tail = TailOf(gaps_, full, used);
+      sides_.push_back({.axis = a, .begin = used - tail, .end = full - tail});
     }
     flow_.inputs.insert(kSizedConstant);
     std::vector<int64_t> at(rank_);
@@ -61,6 +65,8 @@ class PaddedConstant {
  private:
   struct Side {
     size_t axis = 0;
+    int64_t begin = 0, end = 0;  // the positions that are padding
+    bool Has(const std::vector<int64_t>& at) const { return at[axis] >= begin && at[axis] < end; }
     bool any_beside = false, any_everywhere = false;
     bool repeats = true, even = true;
   };
@@ -75,24 +81,28 @@ class PaddedConstant {
   // Processes one element. False if it differs from the exact model's.
   bool Look(int64_t i, double number, const std::vector<int64_t>& at) {
     int outside = 0;
-    for (const Side& side : sides_) outside += at[side.axis] >= exact_.dims()[side.axis];
+    for (const Side& side : sides_) outside += side.Has(at) ? 1 : 0;
     if (outside == 0) {
       Widen(flow_.used, any_used_, number);
       int64_t j = 0;
-      for (size_t a = 0; a < rank_; ++a) j = j * exact_.dims()[a] + at[a];
+      std::vector<int64_t> from = at;
+      for (const Side& side : sides_) {
+        if (at[side.axis] >= side.end) from[side.axis] -= side.end - side.begin;
+      }
+      for (size_t a = 0; a < rank_; ++a) j = j * exact_.dims()[a] + from[a];
       const double want = read_(exact_, j);
       return number == want || (std::isnan(number) && std::isnan(want));
     }
     for (Side& side : sides_) {
-      const int64_t used = exact_.dims()[side.axis];
-      if (at[side.axis] < used) continue;
+      if (!side.Has(at)) continue;
       Padding& padding = flow_.axes[side.axis][0].padding;
       Widen(padding.everywhere, side.any_everywhere, number);
       if (outside > 1) continue;
       Widen(padding.beside, side.any_beside, number);
       int64_t stride = 1;
       for (size_t a = side.axis + 1; a < rank_; ++a) stride *= bucket_.dims()[a];
-      const double last = read_(bucket_, i - (at[side.axis] - used + 1) * stride);
+      const int64_t beside = side.begin > 0 ? side.begin - 1 : side.end;  // a used position
+      const double last = read_(bucket_, i - (at[side.axis] - beside) * stride);
       side.repeats &= number == last;
       side.even &= number != -HUGE_VAL || last == -HUGE_VAL;
     }
@@ -102,6 +112,7 @@ class PaddedConstant {
   const Tensor& bucket_;
   const Tensor& exact_;
   NumberReader read_;
+  absl::Span<const Gap> gaps_;
   size_t rank_;
   std::vector<Side> sides_;
   bool any_used_ = false;
@@ -125,7 +136,8 @@ Flow PlainConstant(const Tensor& tensor, NumberReader read) {
 
 }  // namespace
 
-absl::StatusOr<Flow> FlowOfConstant(const Tensor& bucket, const Tensor& exact) {
+absl::StatusOr<Flow> FlowOfConstant(const Tensor& bucket, const Tensor& exact,
+                                    absl::Span<const Gap> gaps) {
   if (bucket.type() != exact.type() || bucket.dims().size() != exact.dims().size()) {
     return absl::FailedPreconditionError("has a different type or rank at another size");
   }
@@ -147,7 +159,7 @@ absl::StatusOr<Flow> FlowOfConstant(const Tensor& bucket, const Tensor& exact) {
         absl::StrCat("has a shape that depends on the size, and elements of the unsupported type ",
                      DataTypeName(bucket.type())));
   }
-  return PaddedConstant(bucket, exact, read).Make();
+  return PaddedConstant(bucket, exact, read, gaps).Make();
 }
 
 }  // namespace anemone

@@ -157,29 +157,68 @@ Flows CarrySplit(const PaddingStep& step) {
   return made;
 }
 
-Flows CarryConcat(const PaddingStep& step) {
+namespace {
+
+// With `gaps`, data may follow the padding, if that is the tail of a gap.
+Flows Concatenated(const PaddingStep& step, absl::Span<const Gap> gaps) {
   std::vector<Flow> inputs;
   FlowStretch whole = {0, 0, {}};
+  int64_t tail = 0;
   size_t axis = 0;
   for (size_t i = 0; i < step.bucket.inputs.size(); ++i) {
     ANEMONE_ASSIGN_OR_RETURN(Flow flow, step.flow(i));
     ANEMONE_ASSIGN_OR_RETURN(axis, NormalizeAxis(flow, IntOr(step.bucket, "axis", 0)));
     FlowAxis& own = flow.axes[axis];
-    if (whole.padded() || own.size() > 1) {
+    const PaddingStep::Sizes sizes = step.InputSizes(i);
+    if (own.size() > 1 || (whole.padded() && (gaps.empty() || IsPadded(own)))) {
       return Mixes("appends data after the padded region");
     }
-    const PaddingStep::Sizes sizes = step.InputSizes(i);
+    if (whole.padded()) {
+      tail += sizes.full[axis];
+    } else {
+      tail = TailOf(gaps, sizes.full[axis], sizes.used[axis]);
+      if (!own.empty()) whole.padding = own[0].padding;
+    }
     whole.full += sizes.full[axis];
     whole.used += sizes.used[axis];
-    if (!own.empty()) whole.padding = own[0].padding;
     own.clear();
     inputs.push_back(std::move(flow));
+  }
+  if (whole.padded() && tail != TailOf(gaps, whole.full, whole.used)) {
+    return Mixes("appends data after the padded region");
   }
   const Elementwise either = {.bounds = bounds::AnyInput, .holes = Elementwise::kHolesStay};
   ANEMONE_ASSIGN_OR_RETURN(Flow made, Apply(either, inputs));
   whole.padding.repeats = whole.padding.even = whole.padding.uniform = false;
   Append(made.axes[axis], std::move(whole));
   return One(std::move(made));
+}
+
+}  // namespace
+
+int64_t TailOf(absl::Span<const Gap> gaps, int64_t full, int64_t used) {
+  for (const Gap& gap : gaps) {
+    if (gap.full == full && gap.used == used) return gap.tail;
+  }
+  return 0;
+}
+
+Flows CarryConcat(const PaddingStep& step) { return Concatenated(step, {}); }
+
+Flows CarryPaddingWith(const PaddingStep& step, absl::Span<const Gap> gaps) {
+  if (gaps.empty() || !step.bucket.domain.empty()) return CarryPadding(step);
+  if (step.bucket.op_type == "Concat") return Concatenated(step, gaps);
+  if (step.bucket.op_type == "Gather") {
+    ANEMONE_ASSIGN_OR_RETURN(const Flow data, step.flow(0));
+    for (const FlowAxis& axis : data.axes) {
+      for (const FlowStretch& s : axis) {
+        if (s.padded() && TailOf(gaps, s.full, s.used) > 0) {
+          return Mixes("selects from a value whose padding is in the middle");
+        }
+      }
+    }
+  }
+  return CarryPadding(step);
 }
 
 Flows CarryGather(const PaddingStep& step) {

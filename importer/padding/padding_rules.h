@@ -4,7 +4,9 @@
 #define ANEMONE_IMPORTER_PADDING_PADDING_RULES_H_
 
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "anemone/tensor.h"
+#include "importer/padding/padding.h"
 #include "importer/padding/padding_step.h"
 
 namespace anemone {
@@ -14,7 +16,14 @@ Flows CarryPadding(const PaddingStep& step);
 
 // The flow of a constant, given at both sizes. kFailedPrecondition: its used part differs from the
 // exact model's constant.
-absl::StatusOr<Flow> FlowOfConstant(const Tensor& bucket, const Tensor& exact);
+absl::StatusOr<Flow> FlowOfConstant(const Tensor& bucket, const Tensor& exact,
+                                    absl::Span<const Gap> gaps);
+
+// The tail of an axis of these sizes; 0: its padding is at the end.
+int64_t TailOf(absl::Span<const Gap> gaps, int64_t full, int64_t used);
+// As CarryPadding(), of graphs with gaps. Of all rules, only those of constants, Concat and Gather
+// depend on where the padding of an axis is.
+Flows CarryPaddingWith(const PaddingStep& step, absl::Span<const Gap> gaps);
 
 // padding_moves.cc
 Flows CarryReshape(const PaddingStep& step);  // the same elements in the same order

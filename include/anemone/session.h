@@ -7,6 +7,13 @@
 //
 // A model whose inputs have free dimensions is planned in the first run of each size.
 // Run() may be called from many threads; inputs are borrowed until it returns.
+// With Settings::state the session keeps values between runs:
+//
+//   auto stream = anemone::Session::Load("net.onnx", {.state = {{"h0", "hn"}}});
+//   stream->Run({{"x", image}});              // h0 is zeros, hn is kept
+//   stream->Run({{"x", image}});              // h0 is what hn was
+//   auto kept = stream->ReadState("h0");
+//
 // Check ok() first: `Session::Load(p)->Run(...)` aborts the process if Load() failed.
 #ifndef ANEMONE_SESSION_H_
 #define ANEMONE_SESSION_H_
@@ -64,6 +71,8 @@ struct BucketUse {
 };
 
 class CurrentModel;  // provider/weights/current_model.h
+class KeptState;     // provider/kept_state.h
+struct LoadSetup;    // provider/load_setup.h
 
 class Session {
  public:
@@ -80,6 +89,8 @@ class Session {
   Session& operator=(Session&&) noexcept;
   ~Session();
 
+  // With Settings::state, an input of a pair has a default (its state), and the outputs are those
+  // that Run() returns: without the outputs of pairs.
   const std::vector<PortInfo>& inputs() const;
   const std::vector<PortInfo>& outputs() const;
 
@@ -110,14 +121,30 @@ class Session {
   // of the file. Thread-safe: a run that has begun ends on the old values. On an error
   // nothing has changed. Errors: kInvalidArgument (a name, type or shape is wrong, or there are NaN
   // or infinities where the model has none), kFailedPrecondition (a value decides what is compiled,
-  // for example because it is a parameter of a unit; load a model with it instead), and those of
-  // Load(). docs/weights.md
+  // for example because it is a parameter of a unit; load a model with it instead. Or the session
+  // keeps state), and those of Load(). docs/weights.md
   absl::Status UpdateWeights(const std::map<std::string, Tensor>& weights);
 
   // Warnings of the runs so far, each at most once: values that became infinite when they entered
   // the engine, and values that left it and are not finite. Each names the value, the numbers of
   // elements, the model's node, and the option that runs this node on the CPU.
   std::vector<std::string> RunWarnings() const;
+
+  // The state of this session (Settings::state; without it there is none): for each pair the value
+  // that its input has in the next run if Run() is not given one. At first, and after ResetState(),
+  // zeros; a run that succeeds sets it to the output's value, one that is given the input's value
+  // replaces it. A value that only the engine makes and reads stays in its surfaces between runs;
+  // the bits are those of passing it by hand. Runs of a session with state wait for each other.
+  //
+  // The pairs, also those found by usual names: input -> output.
+  std::map<std::string, std::string> StatePairs() const;
+  // By the input's name. Errors: kNotFound (no such pair); of reading, kFailedPrecondition (zeros
+  // of a shape that the first run decides); of writing, kInvalidArgument (another type or shape).
+  void ResetState();
+  absl::StatusOr<Tensor> ReadState(const std::string& input) const;
+  absl::Status WriteState(const std::string& input, const Tensor& value);
+  // A session of the same programs with a state of its own, which is zeros. Costs no compile.
+  Session Fork() const;
 
   // The program that Run() uses for these inputs. It is compiled now if it does not exist yet.
   // kFailedPrecondition if the session has no buckets.
@@ -137,8 +164,12 @@ class Session {
   LoadTimes times() const;       // with several sizes: of all programs made so far
 
  private:
-  explicit Session(std::shared_ptr<CurrentModel> model);
+  Session(std::shared_ptr<CurrentModel> model, std::unique_ptr<KeptState> state);
+  static absl::StatusOr<Session> Of(const LoadSetup& setup);
+  absl::StatusOr<std::map<std::string, OnnxValue>> WithAll(
+      const std::map<std::string, Tensor>& inputs) const;
   std::shared_ptr<CurrentModel> model_;
+  std::unique_ptr<KeptState> state_;
 };
 
 }  // namespace anemone

@@ -17,6 +17,7 @@
 namespace anemone {
 
 inline constexpr char kDefaultTarget[] = "h13";
+inline constexpr char kUsualPairs[] = "auto";  // a key of Settings::state
 
 struct Settings {
   // A target or product name, in any case: "h13", "M1-Pro", "a15". Check() also takes several names
@@ -46,6 +47,11 @@ struct Settings {
   // Name -> file of an adapter (LoRA), for Session::Run(): PEFT's .safetensors or ONNX Runtime's
   // .onnx_adapter. The one named "" is used in runs that name none: docs/adapters.md.
   std::map<std::string, std::string> adapters;
+
+  // Input -> the output that is its value in the next run. The session keeps the value, and the
+  // input may be left out of Run(): docs/state.md. {kUsualPairs, ""} stands for the pairs whose
+  // names exporters give, such as past_key_values.0.key and present.0.key.
+  std::map<std::string, std::string> state;
 
   std::string device = "auto";  // or "software", "apple": docs/apple.md
   // "fast", or "exact": every known rule of the target's arithmetic. "exact,RULE=OPTION[,...]" sets

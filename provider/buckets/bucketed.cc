@@ -97,10 +97,7 @@ absl::StatusOr<std::shared_ptr<const LoadedModel>> Bucketed::ProgramOf(const Siz
   ANEMONE_ASSIGN_OR_RETURN(std::shared_ptr<const LoadedModel> made, Make(sizes));
   std::shared_ptr<const LoadedModel> dropped;  // freed after the lock
   const std::lock_guard<std::mutex> lock(mutex_);
-  const LoadTimes took = made->times();
-  times_.load += took.load;
-  times_.plan += took.plan;
-  times_.compile += took.compile;
+  Add(made->times());
   if (!exact) return programs_[sizes] = std::move(made);
   exact_programs_.emplace_front(sizes, made);
   if (exact_programs_.size() > options_.most_exact) {
@@ -185,6 +182,22 @@ absl::Status Bucketed::MakeThoseOf(
     if (program.second == last) last_ = std::move(made);
   }
   return absl::OkStatus();
+}
+
+void Bucketed::Add(const LoadTimes& took) {
+  times_.load += took.load;
+  times_.plan += took.plan;
+  times_.compile += took.compile;
+}
+
+void Bucketed::AddTimes(const LoadTimes& took) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  Add(took);
+}
+
+void Bucketed::Show(std::shared_ptr<const LoadedModel> program) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  last_ = std::move(program);
 }
 
 std::shared_ptr<const LoadedModel> Bucketed::last() {

@@ -71,6 +71,9 @@ class Bucketed {
   bool has_buckets() const { return buckets_.has_buckets(); }
   const Model& free() const { return buckets_.free(); }
   const Target& target() const { return *options_.planning.target; }
+  // Of a program that is not one of these: shows its plan, and counts its times.
+  void Show(std::shared_ptr<const LoadedModel> program);
+  void AddTimes(const LoadTimes& took);
   // The program that was used last; null before the first run.
   std::shared_ptr<const LoadedModel> last();
   // The sum over all programs compiled so far.
@@ -98,6 +101,7 @@ class Bucketed {
   std::shared_ptr<const LoadedModel> Find(const Sizes& sizes);
   absl::StatusOr<std::shared_ptr<const LoadedModel>> Make(const Sizes& sizes);
   bool DropOldest();
+  void Add(const LoadTimes& took);  // mutex_ is held
 
   std::mutex making_;  // held while making a proof, a program or plans
   Bucketing buckets_;

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from ._anemone import __version__
     from ._diff import Diff, diff
+    from ._generate import generate
     from ._models import Model, UnknownTargetError
     from ._plugin import compile, get_ep_name, get_library_path, register
     from ._report import Record, Report, check
@@ -47,6 +48,7 @@ __all__ = [
     "check",
     "compile",
     "diff",
+    "generate",
     "get_ep_name",
     "get_library_path",
     "register",
@@ -63,6 +65,7 @@ _MODULES = {
     "Model": "_models",
     "UnknownTargetError": "_models",
     "compile": "_plugin",
+    "generate": "_generate",
     "get_ep_name": "_plugin",
     "get_library_path": "_plugin",
     "register": "_plugin",

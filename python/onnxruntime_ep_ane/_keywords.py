@@ -16,6 +16,7 @@ FLAGS: dict[str, tuple[str, str, str]] = {
     "adapter": ("adapters", "Mapping[str, str]", ""),
     "bucket": ("buckets", "Mapping[str, Sequence[int]]", ""),
     "max-plans": ("max_plans", "int", ""),
+    "state": ("state", "Mapping[str, str] | str", ""),
     "route": ("route", "str", "netplist mil"),
     "no-rewrites": ("rewrites", "bool", ""),
     "policy": ("policy", "str", "max-engine latency fewest-segments cpu refuse: insist:fp16-range"),
@@ -84,6 +85,10 @@ class SessionKeywords(TypedDict, total=False):
     # How many plans of exact sizes to keep: those used last. A session plans a model with free
     # dimensions again for the sizes of each run's arrays: docs/dynamic_shapes.md. Default: 8.
     max_plans: int
+    # Keep a value between runs: the output PRESENT is the input PAST of the next run. Zeros at
+    # first. `auto` pairs the names that exporters give, such as past_key_values.0.key and
+    # present.0.key, or h0 and hn: docs/state.md.
+    state: Mapping[str, str] | str
     # Which compile path of the engine to ask: netplist or mil. Networks authored directly
     # (netplist) and Core ML's conversion (mil) have different rules. Default: netplist.
     route: str

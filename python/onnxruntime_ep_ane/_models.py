@@ -75,6 +75,10 @@ def settings_of(
             raise TypeError(
                 f"{name}: want a dict such as {_EXAMPLES[name]}, got {type(value).__name__}"
             )
+        if name == "state" and not isinstance(value, (Mapping, str, type(None))):
+            raise TypeError(
+                f"state: want a dict such as {{'past': 'present'}}, or 'auto', got {type(value).__name__}"
+            )
         if isinstance(value, Mapping):
             for key, item in value.items():
                 if name == "buckets" and isinstance(item, Sequence) and not item:

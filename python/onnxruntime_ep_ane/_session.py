@@ -183,7 +183,10 @@ def _from_cpp(port: str, made: _anemone.Value) -> Value:
 
 
 class Session:
-    """A model, planned and compiled for one target. run() may be called from many threads."""
+    """A model, planned and compiled for one target. run() may be called from many threads.
+
+    With state={"past": "present"}, or state="auto" for the usual names of exporters, the session
+    keeps the output `present` as the input `past` of the next run: docs/state.md."""
 
     def __init__(
         self,
@@ -199,6 +202,9 @@ class Session:
                 self._session = _anemone.load_bytes(data, settings)
             else:
                 self._session = _anemone.load(path, settings)
+        self._begin()
+
+    def _begin(self) -> None:
         self._warned: set[str] = set()
         self._warning = threading.Lock()
 
@@ -245,6 +251,42 @@ class Session:
         arrays = {name: _array_to_cpp(np.asarray(array)) for name, array in weights.items()}
         with words_of_python():
             self._session.update_weights(arrays)
+
+    @property
+    def state_pairs(self) -> dict[str, str]:
+        """The inputs whose value is kept, and the outputs that it comes from."""
+        return self._session.state_pairs()
+
+    def _state_port(self, name: str) -> Port:
+        for port in self.inputs:
+            if port.name == name and name in self.state_pairs:
+                return port
+        pairs = self.state_pairs
+        kept = f"no pair has this input; there are: {_named(pairs)}" if pairs else "this session keeps none; give state="
+        raise KeyError(f"state {name!r}: {kept}")
+
+    def state(self, name: str) -> npt.NDArray[Any]:
+        """A copy of the value that the input has in the next run; zeros before the first."""
+        self._state_port(name)
+        with words_of_python():
+            return _array_from_cpp(name, self._session.state(name))
+
+    def write_state(self, name: str, array: Value) -> None:
+        """Replaces the value. The array is copied; it has the input's type and shape."""
+        port = self._state_port(name)
+        with words_of_python():
+            self._session.write_state(name, _array_to_cpp(_array_of(port, array)))
+
+    def reset_state(self) -> None:
+        """All values become zeros."""
+        self._session.reset_state()
+
+    def fork(self) -> Session:
+        """A session of the same programs with a state of its own, which is zeros. Compiles nothing."""
+        made = Session.__new__(Session)
+        made._session = self._session.fork()
+        made._begin()
+        return made
 
     @property
     def run_warnings(self) -> list[str]:

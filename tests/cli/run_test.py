@@ -56,6 +56,24 @@ class Run(CliTest):
         self.assertEqual(code, done.returncode, done.stderr)
         return done.stdout
 
+    def test_state_is_kept_between_repeated_runs(self):
+        shape = [1, 8]
+        made = model([helper.make_node("Add", ["n0", "x"], ["n1"]), helper.make_node("Relu", ["n1"], ["y"])],
+                     [tensor("x", shape), tensor("n0", shape)], [tensor("y", shape), tensor("n1", shape)])
+        path = self.write(made)
+        ones = self.save("ones.npy", numpy.ones(shape, numpy.float32))
+        words = (path, "--input", f"x={ones}", "--output-dir", self.folder / "out")
+        self.json(*words, "--state", "n0=n1", "--repeat", "4", "--compare")
+        numpy.testing.assert_array_equal(numpy.full(shape, 5), numpy.load(self.folder / "out" / "y.npy"))
+        self.assertFalse((self.folder / "out" / "n1.npy").exists())
+        self.assertIn("state kept between runs: n0 = n1", self.text(*words, "--state", "n0=n1", "-v"))
+        for state, told in (("auto", "no input and output have a pair of usual names"),
+                            ("n0", "want NAME=VALUE, got 'n0'"),
+                            ("n0=n2", "the model has no output 'n2'; it has 'n1'")):
+            done = anemone("run", *words, "--state", state)
+            self.assertEqual(2, done.returncode)
+            self.assertIn(told, done.stderr)
+
     def test_the_result_is_first_and_times_are_marked(self):
         path = self.write(product(64))
         lines = self.text(path, "--compare").splitlines()

@@ -2,6 +2,7 @@
 // graph with an axis `n`, proven for size 5 in a bucket of 8.
 #include "importer/padding/padding.h"
 
+#include "absl/strings/str_cat.h"
 #include "tests/importer/against_ort.h"
 #include "tests/onnx_text.h"
 
@@ -214,6 +215,59 @@ TEST(PaddingProof, SaysWhichMaskMustKeepSomething) {
   EXPECT_EQ(proof->masks[0].input, 1);
   EXPECT_EQ(proof->masks[0].axis, 0);
   EXPECT_FALSE(proof->masks[0].all);
+}
+
+// Rows appended to a cache of 5, in a bucket of 8: the padding is before the new row.
+PaddingVerdict ProveAppending(const std::string& keys, const std::vector<Gap>& gaps) {
+  const std::string graph = absl::StrCat(
+      "(float[2,p] past, float[2,1] x, float[1,t] mask) => (float[2,2] y) "
+      "<float one = {1}, float far = {-10000}> { k = Concat<axis = 1>(past, x) ",
+      keys,
+      " off = Sub(one, mask) low = Mul(off, far) masked = Add(s, low) w = Softmax(masked) "
+      "kt = Transpose(k) y = MatMul(w, kt) }");
+  const auto import = [&](int64_t past) {
+    ImportOptions options = WithEvaluator();
+    options.dims = {{"p", past}, {"t", past + 1}};
+    options.stop_after = 0;
+    auto model = ImportBytes(BytesOfText(graph), "", options);
+    EXPECT_THAT(model, IsOk());
+    return *std::move(model);
+  };
+  return ProvePadding(import(8), import(5), gaps);
+}
+
+TEST(PaddingBeforeATail, IsProvenOfACacheThatGrows) {
+  const std::vector<Gap> gap = {{9, 6, 1}};
+  const PaddingVerdict verdict = ProveAppending("s = Identity(k)", gap);
+  ASSERT_TRUE(verdict.proof.has_value()) << verdict.refusal;
+  ASSERT_EQ(1u, verdict.proof->masks.size());
+  EXPECT_EQ(2u, verdict.proof->masks[0].input);
+  EXPECT_THAT(ProveAppending("s = Identity(k)", {}).refusal,
+              HasSubstr("appends data after the padded region"));
+}
+
+TEST(PaddingBeforeATail, ComparesConstantsOnBothSidesOfIt) {
+  const std::vector<Gap> gap = {{9, 6, 1}};
+  // 0 to 5 and 0 to 8: the last position is that of the new row.
+  EXPECT_THAT(
+      ProveAppending("l = Shape<start = 1>(k) n = Squeeze(l) zero = Constant<value_int = 0>() "
+                     "step = Constant<value_int = 1>() r = Range(zero, n, step) "
+                     "f = Cast<to = 1>(r) s = Add(k, f)",
+                     gap)
+          .refusal,
+      HasSubstr("different elements at another size"));
+  const PaddingVerdict ones =
+      ProveAppending("l = Shape(k) f = ConstantOfShape(l) s = Add(k, f)", gap);
+  EXPECT_TRUE(ones.proof.has_value()) << ones.refusal;
+}
+
+TEST(PaddingBeforeATail, RefusesPositionsOfIt) {
+  const std::vector<Gap> gap = {{9, 6, 1}};
+  EXPECT_THAT(ProveAppending("i = Constant<value_ints = [0]>() g = Gather<axis = 1>(k, i) "
+                             "s = Add(k, g)",
+                             gap)
+                  .refusal,
+              HasSubstr("padding is in the middle"));
 }
 
 }  // namespace

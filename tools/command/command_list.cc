@@ -126,6 +126,19 @@ const Command kCommands[] = {
              "this machine's CPU, not of the Neural Engine. Each model has a process of its own.",
      .example = "bench net.onnx --target m1",
      .run = BenchCommand},
+    {.name = "generate",
+     .bit = kGenerate,
+     .arguments = "MODEL",
+     .min_arguments = 1,
+     .max_arguments = 1,
+     .brief = "Continue tokens with a language model.",
+     .help =
+         "Runs a decoder with a cache of keys and values (past_key_values and present) on the "
+         "prompt, and prints each token as it is chosen. The cache stays on the engine, and a "
+         "token costs no new plan where that is proven to be right: docs/state.md. Prompts run in "
+         "parts of 32 to 1,024 tokens.",
+     .example = "generate decoder.onnx --tokens 1,15043,29892 --max-new 20",
+     .run = GenerateCommand},
     {.name = "diff",
      .bit = kDiff,
      .arguments = "A [B]",

@@ -26,6 +26,7 @@ int DiffCommand(const Options& options);
 int ZooCommand(const Options& options);
 int ReportCommand(const Options& options);
 int TrainCommand(const Options& options);
+int GenerateCommand(const Options& options);
 int HelpCommand(const Options& options);
 
 // Prints one line to stderr: "anemone: error: WHERE: WHAT; REMEDY". Returns kExitUsage for a

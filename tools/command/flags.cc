@@ -413,7 +413,7 @@ const Flag kOwnFlags[] = {
      .letter = "q"},
     {.name = "verbose",
      .value = nullptr,
-     .commands = kCheck | kRun | kBench | kTrain,
+     .commands = kCheck | kRun | kBench | kTrain | kGenerate,
      .brief = "Print the plan with all details and a line for every node.",
      .help = "",
      .store = Set<&Options::verbose, true>,
@@ -440,6 +440,8 @@ std::vector<Flag> MakeFlags() {
   flags.insert(flags.end(), std::begin(kOwnFlags), std::end(kOwnFlags));
   const std::vector<Flag> train = TrainFlags();
   flags.insert(flags.end(), train.begin(), train.end());
+  const absl::Span<const Flag> generate = GenerateFlags();
+  flags.insert(flags.end(), generate.begin(), generate.end());
   return flags;
 }
 

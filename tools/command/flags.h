@@ -63,6 +63,7 @@ struct Flag {
 
 absl::Span<const Command> Commands();
 absl::Span<const Flag> Flags();
+absl::Span<const Flag> GenerateFlags();  // those of `generate` alone
 absl::Span<const ExitCode> ExitCodes();
 
 // Null if there is no such command.

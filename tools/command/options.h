@@ -54,6 +54,11 @@ struct Options {
   bool confirm_rewrites = false;  // confirm asks without, the other commands with
   std::string probe;
   std::string expected;  // confirm: the verdict that a script wants; "": any
+  // generate: the prompt, and how tokens are chosen.
+  std::vector<int64_t> tokens, stops;
+  int64_t max_new = 32;
+  double temperature = 0, top_p = 1, repetition_penalty = 1;
+  int64_t top_k = 0;
   // zoo: what is done with each model, and the limits of a process.
   bool compile = false, run = false, retry_failed = false;
   std::string convert, executor = "local";

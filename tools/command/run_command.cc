@@ -159,6 +159,7 @@ class Runner {
 
  private:
   absl::Status RunModel(Progress& progress);
+  absl::StatusOr<std::vector<StateFeed>> FirstState() const;
   std::string TimesText() const;
 
   const Options& options_;
@@ -221,6 +222,18 @@ absl::Status Runner::RunModel(Progress& progress) {
   return absl::OkStatus();
 }
 
+// What ONNX Runtime needs to keep the same state.
+absl::StatusOr<std::vector<StateFeed>> Runner::FirstState() const {
+  std::vector<StateFeed> state;
+  const Session fresh = session_->Fork();
+  for (const auto& [input, output] : session_->StatePairs()) {
+    if (inputs_.contains(input)) continue;  // given by hand in each run
+    ANEMONE_ASSIGN_OR_RETURN(Tensor first, fresh.ReadState(input));
+    state.push_back({input, output, std::move(first)});
+  }
+  return state;
+}
+
 absl::Status Runner::Run() {
   Progress progress(options_.quiet);
   ANEMONE_RETURN_IF_ERROR(RunModel(progress));
@@ -234,7 +247,8 @@ absl::Status Runner::Run() {
   if (options_.compare) {
     const std::string& path = options_.arguments[0];
     progress.Step(absl::StrCat("running ", path, " with ONNX Runtime"));
-    ANEMONE_ASSIGN_OR_RETURN(reference_, RunReference(path, inputs_, options_));
+    ANEMONE_ASSIGN_OR_RETURN(const std::vector<StateFeed> state, FirstState());
+    ANEMONE_ASSIGN_OR_RETURN(reference_, RunReference(path, inputs_, options_, state));
   }
   ANEMONE_ASSIGN_OR_RETURN(described_,
                            Describe(session_->outputs(), outputs_, reference_, options_));

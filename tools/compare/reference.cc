@@ -27,13 +27,27 @@ std::string TimesNote(const std::string& target) {
 }
 
 absl::StatusOr<Reference> RunReference(const std::string& path, const Arrays& inputs,
-                                       const Options& options) {
+                                       const Options& options,
+                                       const std::vector<StateFeed>& state) {
   OrtContestant model(options.settings.threads);
+  Arrays given = inputs;
+  for (const StateFeed& value : state) given.emplace(value.input, value.first);
   Reference reference;
   absl::Status status;
-  reference.load = MillisecondsOf([&] { return model.Load(path, inputs); }, status);
+  reference.load = MillisecondsOf([&] { return model.Load(path, given); }, status);
   ANEMONE_RETURN_IF_ERROR(status);
-  ANEMONE_ASSIGN_OR_RETURN(reference.run, TimeRuns(options.repeat, [&] { return model.Run(); }));
+  bool is_first = true;
+  const auto run = [&]() -> absl::Status {
+    if (!state.empty() && !is_first) {
+      ANEMONE_ASSIGN_OR_RETURN(const Arrays outputs, model.Outputs());
+      Arrays next;
+      for (const StateFeed& value : state) next.emplace(value.input, outputs.at(value.output));
+      ANEMONE_RETURN_IF_ERROR(model.SetInputs(next));
+    }
+    is_first = false;
+    return model.Run();
+  };
+  ANEMONE_ASSIGN_OR_RETURN(reference.run, TimeRuns(options.repeat, run));
   ANEMONE_ASSIGN_OR_RETURN(reference.outputs, model.Outputs());
   return reference;
 }

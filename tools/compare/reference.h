@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "tools/command/options.h"
@@ -29,9 +30,17 @@ struct Reference {
   RunTimes run;
 };
 
+// What a run leaves for the next: the input, the output that is its next value, and its first
+// value.
+struct StateFeed {
+  std::string input, output;
+  Tensor first;
+};
+
 // Runs the original file with ONNX Runtime, once and then --repeat times more.
 absl::StatusOr<Reference> RunReference(const std::string& path, const Arrays& inputs,
-                                       const Options& options);
+                                       const Options& options,
+                                       const std::vector<StateFeed>& state = {});
 
 }  // namespace anemone
 

@@ -1,0 +1,112 @@
+#include "provider/decoder.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "base/printable.h"
+#include "base/status_macros.h"
+#include "math/core/half.h"
+
+namespace anemone {
+namespace {
+
+const PortInfo* PortNamed(const std::vector<PortInfo>& ports, absl::Span<const char* const> names) {
+  for (const char* name : names) {
+    const auto found = std::find_if(ports.begin(), ports.end(),
+                                    [&](const PortInfo& port) { return port.name == name; });
+    if (found != ports.end()) return &*found;
+  }
+  return nullptr;
+}
+
+absl::Status NotADecoder(absl::string_view what) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("generate: ", what,
+                   "; export the model with a cache (optimum: --task text-generation-with-past)"));
+}
+
+absl::StatusOr<Tensor> IntegersOf(const PortInfo& port, absl::Span<const int64_t> values) {
+  const std::vector<int64_t> dims = {1, static_cast<int64_t>(values.size())};
+  switch (port.type) {
+    case DataType::kInt64:
+      return Tensor::Int64s(dims, values);
+    case DataType::kInt32: {
+      const std::vector<int32_t> narrow(values.begin(), values.end());
+      return Tensor::Of<int32_t>(DataType::kInt32, dims, narrow);
+    }
+    case DataType::kFloat: {
+      const std::vector<float> real(values.begin(), values.end());
+      return Tensor::Floats(dims, real);
+    }
+    case DataType::kBool: {
+      const std::vector<uint8_t> bytes(values.begin(), values.end());
+      return Tensor::Of<uint8_t>(DataType::kBool, dims, bytes);
+    }
+    default:
+      return NotADecoder(absl::StrCat("input '", Printable(port.name), "' has the type ",
+                                      port.type_text, ", want integers"));
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<Generator::Names> DecoderNames(const Session& session) {
+  const std::vector<PortInfo>& inputs = session.inputs();
+  const PortInfo* ids = PortNamed(inputs, {"input_ids", "ids", "tokens"});
+  const PortInfo* mask = PortNamed(inputs, {"attention_mask", "mask"});
+  const PortInfo* positions = PortNamed(inputs, {"position_ids", "positions"});
+  if (ids == nullptr) return NotADecoder("the model has no input input_ids");
+  for (const PortInfo& port : inputs) {
+    if (&port == ids || &port == mask || &port == positions || port.has_default) continue;
+    return NotADecoder(absl::StrCat("input '", Printable(port.name), "' is not known"));
+  }
+  const PortInfo* logits = PortNamed(session.outputs(), {"logits"});
+  if (logits == nullptr && session.outputs().size() == 1) logits = &session.outputs()[0];
+  if (logits == nullptr || !IsFloating(logits->type) || logits->dims.size() != 3) {
+    return NotADecoder("the model has no output logits of shape 1 x tokens x vocabulary");
+  }
+  return Generator::Names{ids->name, mask == nullptr ? "" : mask->name,
+                          positions == nullptr ? "" : positions->name, logits->name};
+}
+
+absl::StatusOr<std::map<std::string, Tensor>> DecoderInputs(const Generator::Names& names,
+                                                            const std::vector<PortInfo>& ports,
+                                                            absl::Span<const int64_t> tokens,
+                                                            int64_t past) {
+  std::map<std::string, Tensor> inputs;
+  const auto fresh = tokens.subspan(past);
+  for (const PortInfo& port : ports) {
+    std::vector<int64_t> values;
+    values.reserve(tokens.size());
+    if (port.name == names.ids) {
+      values.assign(fresh.begin(), fresh.end());
+    } else if (port.name == names.mask) {
+      values.assign(tokens.size(), 1);
+    } else if (port.name == names.positions) {
+      for (size_t i = 0; i < fresh.size(); ++i) values.push_back(past + static_cast<int64_t>(i));
+    } else {
+      continue;
+    }
+    ANEMONE_ASSIGN_OR_RETURN(inputs[port.name], IntegersOf(port, values));
+  }
+  return inputs;
+}
+
+absl::StatusOr<std::vector<float>> LastLogits(const Tensor& logits) {
+  const std::vector<int64_t>& dims = logits.dims();
+  const bool is_read = logits.type() == DataType::kFloat || logits.type() == DataType::kFloat16;
+  if (!is_read || dims.size() != 3 || dims[0] != 1 || dims[1] < 1) {
+    return NotADecoder(absl::StrCat("the logits are ", DataTypeName(logits.type()), " ",
+                                    DimsToString(dims), ", want float32 or float16 of one prompt"));
+  }
+  std::vector<float> row;
+  row.reserve(dims[2]);
+  for (int64_t i = (dims[1] - 1) * dims[2]; i < dims[1] * dims[2]; ++i) {
+    row.push_back(logits.type() == DataType::kFloat16
+                      ? math::ToFloat(math::Half{logits.at<uint16_t>(i)})
+                      : logits.at<float>(i));
+  }
+  return row;
+}
+
+}  // namespace anemone

@@ -1,0 +1,101 @@
+// provider/growing.h: a state that grows, such as the keys and values of a decoder: each run
+// appends rows to it. The rows are in a buffer of a capacity that doubles, and a program is
+// compiled for the capacity and not for each length. Unused rows are hidden by the model's own
+// mask: an input as long as old and new rows together, in which a 0 is put for each of them.
+//
+//   past = 5 rows, 1 new, capacity 8      mask 111111 becomes 11111 000 1
+//
+// That this changes nothing is proven (importer/padding/padding.h) for the first and the last
+// length of a capacity; without a proof, runs have programs of their exact sizes.
+#ifndef ANEMONE_PROVIDER_GROWING_H_
+#define ANEMONE_PROVIDER_GROWING_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "importer/padding/padding.h"
+#include "provider/buckets/bucketing.h"
+#include "provider/load_setup.h"
+#include "provider/loaded_model.h"
+#include "provider/run_inputs.h"
+#include "provider/state_pairs.h"
+
+namespace anemone {
+
+// Thread-safe; shared by the forks of a session.
+class Growing {
+ public:
+  // A pair whose output is longer than its input along one axis: the old rows, then new ones.
+  struct Cache {
+    size_t pair = 0, input = 0, output = 0;
+    size_t axis = 0;
+  };
+
+  // Null: the model has no such pair, or none whose sizes have names.
+  static std::shared_ptr<Growing> Of(const LoadSetup& setup,
+                                     std::shared_ptr<const LoadedModel> model,
+                                     absl::Span<const StatePair> pairs);
+
+  const std::vector<Cache>& caches() const { return caches_; }
+
+  // One run: a program whose outputs have the new rows in place of the caches, and its inputs.
+  struct Job {
+    std::shared_ptr<const LoadedModel> program;
+    NamedValues inputs;  // those of caches are fills, which the run ignores
+    int64_t capacity = 0;
+  };
+  // `given` has values for all inputs, and for caches values of their length (or fills).
+  // The capacity is at least `at_least`. Nullopt: run the model at the exact sizes; refusal() says
+  // why. Errors: those of making a program.
+  absl::StatusOr<std::optional<Job>> Prepare(const NamedValues& given, int64_t at_least);
+
+  // Why caches are not kept in place; "" if they are, or before the first run.
+  std::string refusal();
+
+ private:
+  struct Mask {
+    size_t input = 0, axis = 0;
+  };
+  struct Program {
+    std::shared_ptr<const LoadedModel> model;  // null: not proven
+    std::vector<MaskCondition> masks;
+  };
+  struct Sizes {
+    int64_t past = 0, fresh = 0, capacity = 0;
+  };
+
+  Growing(const LoadSetup& setup, std::shared_ptr<const LoadedModel> model,
+          std::vector<Cache> caches, std::vector<Mask> masks);
+  const Graph& graph() const { return model_->sizes->free().graph; }
+  std::optional<Sizes> SizesOf(const NamedValues& given, int64_t at_least) const;
+  InputShapes ShapesAt(const NamedValues& given, const Sizes& sizes, int64_t past) const;
+  absl::StatusOr<Program> ProgramOf(const NamedValues& given, const Sizes& sizes);
+  std::optional<Program> Find(const InputShapes& shapes);
+  absl::StatusOr<Program> Make(const NamedValues& given, const Sizes& sizes);
+  absl::Status Prove(const NamedValues& given, const Sizes& sizes, Program& program) const;
+  absl::Status AppendRows(Graph& graph) const;
+  void Refuse(std::string why);
+
+  const LoadSetup setup_;
+  const std::shared_ptr<const LoadedModel> model_;
+  const std::vector<Cache> caches_;
+  const std::vector<Mask> masks_;
+
+  std::mutex making_;                                    // held while making a program
+  std::mutex mutex_;                                     // guards the members below
+  std::list<std::pair<InputShapes, Program>> programs_;  // most recently used first
+  std::string refusal_;
+};
+
+}  // namespace anemone
+
+#endif  // ANEMONE_PROVIDER_GROWING_H_

@@ -1,0 +1,26 @@
+// provider/run_state.h: the data of one run of a scheduler.
+#ifndef ANEMONE_PROVIDER_RUN_STATE_H_
+#define ANEMONE_PROVIDER_RUN_STATE_H_
+
+#include <optional>
+#include <vector>
+
+#include "engine/surface.h"
+#include "provider/run_value.h"
+#include "provider/scheduler.h"
+
+namespace anemone {
+
+struct Scheduler::RunState {
+  std::vector<Surface> surfaces;  // by slot
+  std::vector<RunValue> values;   // by value; empty for values that stay on the engine
+
+  RunValue ValueOf(const Graph& graph, ValueId value) const {
+    const std::optional<Tensor>& constant = graph.values[value].constant;
+    return constant.has_value() ? RunValue{*constant, {}} : values[value];
+  }
+};
+
+}  // namespace anemone
+
+#endif  // ANEMONE_PROVIDER_RUN_STATE_H_

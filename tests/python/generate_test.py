@@ -1,0 +1,124 @@
+"""generate() of the Python package: the same tokens as passing the cache by hand to ONNX Runtime, and
+samples as NumPy computes them."""
+
+import pathlib
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+
+import numpy as np  # noqa: E402
+import onnxruntime as ort  # noqa: E402
+import onnxruntime_ep_ane as ane  # noqa: E402
+from small_decoder import decoder  # noqa: E402
+from support import PackageTest  # noqa: E402
+
+PROMPT = [5, 17, 40, 2, 33]
+BOUND = 1 / 128  # of the largest logit: what fp16 may change
+
+
+class Reference:
+    """A decoder on ONNX Runtime, with its cache passed by hand."""
+
+    def __init__(self, made):
+        self.session = ort.InferenceSession(made.SerializeToString(), providers=["CPUExecutionProvider"])
+        self.outputs = [o.name for o in self.session.get_outputs()]
+        self.cache = {i.name: np.zeros((1, i.shape[1], 0, i.shape[3]), np.float32)
+                      for i in self.session.get_inputs() if i.name.startswith("past")}
+        self.past = 0
+
+    def logits(self, tokens):
+        n = len(tokens)
+        feeds = {"input_ids": np.array([tokens]), "attention_mask": np.ones((1, self.past + n), np.int64),
+                 "position_ids": np.arange(self.past, self.past + n)[None], **self.cache}
+        known = {i.name for i in self.session.get_inputs()}
+        made = dict(zip(self.outputs, self.session.run(None, {k: v for k, v in feeds.items() if k in known})))
+        self.cache = {k: made[k.replace("past_key_values", "present")] for k in self.cache}
+        self.past += n
+        return made["logits"][0, -1]
+
+
+def shares_of(logits, seen, temperature, top_k, top_p, penalty):
+    """The shares of tokens, as the sampling options say."""
+    scores = logits.astype(np.float64)
+    for token in set(seen):
+        scores[token] = scores[token] / penalty if scores[token] > 0 else scores[token] * penalty
+    order = np.argsort(-scores, kind="stable")[: top_k or len(scores)]
+    shares = np.exp((scores[order] - scores[order[0]]) / temperature)
+    shares /= shares.sum()
+    keep = np.concatenate([[0], np.cumsum(shares)[:-1]]) < top_p
+    made = np.zeros(len(scores))
+    made[order[keep]] = shares[keep] / shares[keep].sum()
+    return made
+
+
+class Generate(PackageTest):
+    def test_greedy_tokens_are_those_of_onnx_runtime(self):
+        for learned in (True, False):
+            with self.subTest(learned=learned):
+                made = decoder(learned=learned)
+                count = 64 if learned else 6  # without position_ids each length is planned
+                got = list(ane.generate(made, PROMPT, max_new=count))
+                self.assertEqual(count, len(got))
+                reference, given, qualified = Reference(made), PROMPT, 0
+                for token in got:
+                    logits = reference.logits(given)
+                    first, second = np.sort(logits)[:-3:-1]
+                    if first - second > BOUND * abs(logits).max():
+                        qualified += 1
+                        self.assertEqual(logits.argmax(), token)
+                    given = [token]
+                self.assertGreater(qualified, count // 2)
+
+    def test_a_long_prompt_runs_in_parts(self):
+        made = decoder(layers=1)
+        prompt = np.random.default_rng(4).integers(0, 64, 75).tolist()
+        token, = ane.generate(made, prompt, max_new=1)
+        logits = Reference(made).logits(prompt)
+        self.assertGreater(logits[token], np.sort(logits)[-2] - BOUND * abs(logits).max())
+
+    def test_stop_and_seed(self):
+        made = decoder(layers=1)
+        greedy = list(ane.generate(made, PROMPT, max_new=8))
+        stopped = list(ane.generate(made, PROMPT, max_new=8, stop=[greedy[3]]))
+        self.assertEqual(greedy[: greedy.index(greedy[3]) + 1], stopped)
+        drawn = [list(ane.generate(made, PROMPT, max_new=12, temperature=1.5, seed=seed)) for seed in (1, 1, 2)]
+        self.assertEqual(drawn[0], drawn[1])
+        self.assertNotEqual(drawn[0], drawn[2])
+        self.assertEqual(greedy, list(ane.generate(made, PROMPT, max_new=8, temperature=3, top_k=1)))
+
+    def test_wrong_use_is_named(self):
+        for told, kind, words in (
+                ("the prompt has no token", ValueError, {"tokens": []}),
+                ("top_p 0: want a share above 0", ValueError, {"tokens": [1], "top_p": 0.0}),
+                ("temperature -1: want 0", ValueError, {"tokens": [1], "temperature": -1.0}),
+                ("a text needs tokenizer=", TypeError, {"tokens": "text"})):
+            with self.assertRaisesRegex(kind, told):
+                list(ane.generate(decoder(layers=1), **words))
+        with self.assertRaisesRegex(ValueError, "no input and output have a pair of usual names"):
+            list(ane.generate(self.plain(), [1]))
+
+    def plain(self):
+        made = decoder(layers=1)
+        for value in [*made.graph.input, *made.graph.output]:
+            value.name = value.name.replace("present.0", "other")
+        for node in made.graph.node:
+            for names in (node.input, node.output):
+                for i, name in enumerate(names):
+                    names[i] = name.replace("present.0", "other")
+        return made
+
+
+class Sampling(unittest.TestCase):
+    def test_shares_are_those_of_numpy(self):
+        random = np.random.default_rng(5)
+        for temperature, top_k, top_p, penalty in ((1, 0, 1, 1), (0.7, 5, 1, 1), (1.3, 0, 0.6, 1.2), (2, 9, 0.8, 0.9)):
+            logits = random.standard_normal(40).astype(np.float32) * 3
+            seen = [3, 7, 3, 39]
+            got = ane._anemone.token_shares(logits.tolist(), seen, temperature, top_k, top_p, penalty)
+            np.testing.assert_allclose(shares_of(logits, seen, temperature, top_k, top_p, penalty), got, atol=1e-12)
+        self.assertEqual(1, ane._anemone.token_shares([0.0, 2.0, 2.0, float("nan")], [], 0, 0, 1, 1)[1])
+
+
+if __name__ == "__main__":
+    unittest.main()
