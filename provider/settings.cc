@@ -11,6 +11,7 @@
 #include "base/byte_sizes.h"
 #include "base/status_macros.h"
 #include "base/threads.h"
+#include "base/usage_error.h"
 #include "engine/numerics_mode.h"
 #include "engine/target.h"
 #include "engine/target_names.h"
@@ -124,6 +125,18 @@ absl::Status StoreDim(Settings& settings, const std::string& value) {
   std::string name, size;
   ANEMONE_RETURN_IF_ERROR(SplitPair(value, name, size));
   ANEMONE_ASSIGN_OR_RETURN(int64_t * dim, NewEntry(settings.dims, name));
+  const size_t dots = size.find("..");
+  if (dots != std::string::npos) {
+    std::pair<int64_t, int64_t> range;
+    settings.dims.erase(name);
+    ANEMONE_RETURN_IF_ERROR(StoreInteger(size.substr(0, dots), 1, kLargestSize, range.first));
+    ANEMONE_RETURN_IF_ERROR(StoreInteger(size.substr(dots + 2), 1, kLargestSize, range.second));
+    if (range.first >= range.second) {
+      return absl::InvalidArgumentError("a range begins with its smallest size, as in 1..512");
+    }
+    if (settings.dim_ranges.emplace(name, range).second) return absl::OkStatus();
+    return absl::InvalidArgumentError(absl::StrCat("'", name, "' is given twice, want it once"));
+  }
   if (size == "0") {
     return absl::InvalidArgumentError(
         "a size is at least 1; for an empty input give its whole shape");
@@ -203,7 +216,7 @@ const Setting kSettings[] = {
      .entries = kReadsModel | kPython,
      .fallback = "",
      .brief = "Give a free dimension of the model a size, as in batch=1.",
-     .help = "",
+     .help = "For `convert --to mlpackage` also a range, as in seq=1..512: docs/coreml.md.",
      .store = StoreDim},
     {.name = "shapes",
      .flag = "shape",
@@ -228,13 +241,14 @@ const Setting kSettings[] = {
      .flag = "bucket",
      .value = "NAME=N[,N...]",
      .type = "Mapping[str, Sequence[int]]",
-     .entries = kCheck | kRun | kBench | kReport | kPython,
+     .entries = kCheck | kRun | kBench | kReport | kConvert | kPython,
      .fallback = "",
      .brief = "Compile a program for each of these sizes of a free dimension.",
      .help =
          "Inputs of another size are padded to the next larger size and outputs are cropped, "
          "where that is proven to be right; elsewhere the model is compiled for the exact size: "
-         "docs/dynamic_shapes.md.",
+         "docs/dynamic_shapes.md. `convert --to mlpackage` writes one package that takes these "
+         "sizes only.",
      .store = StoreBucket},
     {.name = "max_plans",
      .flag = "max-plans",
@@ -445,7 +459,16 @@ std::vector<std::string> TargetsOf(const Settings& settings) {
   return names;
 }
 
+absl::Status RequireSizes(const Settings& settings) {
+  if (settings.dim_ranges.empty()) return absl::OkStatus();
+  const auto& [name, range] = *settings.dim_ranges.begin();
+  return UsageError(absl::StrCat("--dim ", name, "=", range.first, "..", range.second,
+                                 ": a range of sizes is for `convert --to mlpackage` without "
+                                 "--segments; give one size"));
+}
+
 absl::StatusOr<PlanOptions> PlanOptionsOf(const Settings& settings) {
+  ANEMONE_RETURN_IF_ERROR(RequireSizes(settings));
   PlanOptions options{.rewrites = settings.rewrites};
   ANEMONE_ASSIGN_OR_RETURN(options.target, FindTarget(settings.target));
   ANEMONE_ASSIGN_OR_RETURN(options.route,

@@ -91,6 +91,9 @@ absl::StatusOr<T*> NewEntry(std::map<std::string, T>& of, const std::string& nam
 // target once. Names that are not targets are kept.
 std::vector<std::string> TargetsOf(const Settings& settings);
 
+// UsageError: a dimension has a range of sizes, which only a Core ML package can have.
+absl::Status RequireSizes(const Settings& settings);
+
 // Settings of one target as the partitioner takes them. Errors: kNotFound (no such target, with
 // near names), kInvalidArgument (route, policy).
 absl::StatusOr<PlanOptions> PlanOptionsOf(const Settings& settings);

@@ -37,12 +37,14 @@ const BlobType* FindType(absl::string_view dtype) {
 
 using Header = std::array<std::byte, kHeader>;
 
-void Put(Header& header, size_t at, uint32_t value) {
+template <class T>
+void Put(Header& header, size_t at, T value) {
   std::memcpy(header.data() + at, &value, sizeof(value));
 }
 
-uint32_t Get(const std::byte* at) {
-  uint32_t value = 0;
+template <class T>
+T Get(const std::byte* at) {
+  T value = 0;
   std::memcpy(&value, at, sizeof(value));
   return value;
 }
@@ -67,8 +69,8 @@ int64_t MilBlobBytes(const Tensor& tensor, absl::string_view dtype) {
 
 MilBlobWriter::MilBlobWriter(std::ostream& out) : out_(out) {
   Header header{};
-  Put(header, 0, 1);
-  Put(header, 4, 2);
+  Put<uint32_t>(header, 0, 1);
+  Put<uint32_t>(header, 4, 2);
   out_.write(reinterpret_cast<const char*>(header.data()), kHeader);
   size_ = kHeader;
 }
@@ -81,11 +83,11 @@ int64_t MilBlobWriter::Add(const Tensor& tensor, absl::string_view dtype) {
   Header header{};
   Put(header, 0, kMagic);
   Put(header, 4, type->code);
-  Put(header, 8, static_cast<uint32_t>(bytes));
-  Put(header, 16, static_cast<uint32_t>(data));
+  Put<int64_t>(header, 8, bytes);
+  Put<int64_t>(header, 16, data);
   const bool is_packed = BitsOf(tensor.type()) < 8;
   if (is_packed) {
-    Put(header, 24, static_cast<uint32_t>(bytes * 8 - tensor.elements() * BitsOf(tensor.type())));
+    Put<int64_t>(header, 24, bytes * 8 - tensor.elements() * BitsOf(tensor.type()));
   }
   out_.write(reinterpret_cast<const char*>(header.data()), kHeader);
   if (dtype == "fp16") {
@@ -117,11 +119,6 @@ void MilBlobWriter::WriteHalves(const Tensor& tensor) {
 }
 
 absl::Status MilBlobWriter::Finish() {
-  constexpr int64_t kMost = int64_t{1} << 32;  // offsets and sizes have 32 bits
-  if (size_ >= kMost) {
-    return absl::ResourceExhaustedError(
-        "weights file: more than 4 GiB, which the format cannot hold; split the model");
-  }
   out_.flush();
   if (out_.good()) return absl::OkStatus();
   return absl::DataLossError("weights file: could not be written; is the disk full?");
@@ -130,12 +127,14 @@ absl::Status MilBlobWriter::Finish() {
 absl::StatusOr<absl::Span<const std::byte>> MilBlobAt(absl::Span<const std::byte> file,
                                                       int64_t offset) {
   const auto size = static_cast<int64_t>(file.size());
-  if (offset < kHeader || offset > size - kHeader || Get(file.data() + offset) != kMagic) {
+  if (offset < kHeader || offset > size - kHeader ||
+      Get<uint32_t>(file.data() + offset) != kMagic) {
     return absl::InvalidArgumentError(
         absl::StrCat("weights file: there is no chunk header at offset ", offset));
   }
-  const int64_t bytes = Get(file.data() + offset + 8), data = Get(file.data() + offset + 16);
-  if (data > size || bytes > size - data) {
+  const auto bytes = Get<int64_t>(file.data() + offset + 8);
+  const auto data = Get<int64_t>(file.data() + offset + 16);
+  if (data < 0 || bytes < 0 || data > size || bytes > size - data) {
     return absl::InvalidArgumentError(
         absl::StrCat("weights file: the chunk at offset ", offset, " does not fit into the file"));
   }

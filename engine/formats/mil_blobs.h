@@ -1,10 +1,11 @@
 // engine/formats/mil_blobs.h: writes and reads the weights file that belongs to a MIL text. The
 // file is a header of 64 bytes and one chunk for each tensor. A chunk is a header of 64 bytes
-// (magic number, size and offset of the data) and the data, which starts at a multiple of 64. MIL
-// refers to a tensor by the offset of its chunk's header (orion.json 8: any other offset reads
-// garbage). Integers are little endian; floats are fp16. Types of less than 8 bits are packed, the
-// first element in the lowest bits. Facts: netplist.md, orion.json surfaces "blobfile"; the codes
-// of types and the bits of padding: coremltools BlobDataType.hpp, StorageFormat.hpp.
+// (magic number, size and offset of the data, 64 bits each) and the data, which starts at a
+// multiple of 64. MIL refers to a tensor by the offset of its chunk's header (orion.json 8: any
+// other offset reads garbage). Integers are little endian; floats are fp16. Types of less than 8
+// bits are packed, the first element in the lowest bits. Facts: netplist.md, orion.json surfaces
+// "blobfile"; the codes of types and the bits of padding: coremltools BlobDataType.hpp,
+// StorageFormat.hpp.
 #ifndef ANEMONE_ENGINE_FORMATS_MIL_BLOBS_H_
 #define ANEMONE_ENGINE_FORMATS_MIL_BLOBS_H_
 
@@ -45,7 +46,7 @@ class MilBlobWriter {
   // elements. Returns the offset by which MIL refers to it.
   int64_t Add(const Tensor& tensor, absl::string_view dtype);
 
-  // kDataLoss if a write failed; kResourceExhausted if the file has 4 GiB or more.
+  // kDataLoss if a write failed.
   absl::Status Finish();
 
  private:

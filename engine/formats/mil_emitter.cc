@@ -116,7 +116,7 @@ std::string MilEmitter::Text(const std::string& value) {
 }
 
 std::string MilEmitter::Weight(const Tensor& tensor, Shape shape) {
-  if (std::optional<MilWeight> weight = CompressedMilWeight(tensor, shape, target_, blobs_)) {
+  if (std::optional<MilWeight> weight = CompressedMilWeight(tensor, shape, &target_, blobs_)) {
     return Declare(*std::move(weight), std::move(shape));
   }
   const char* dtype = tensor.type() == DataType::kUInt16 ? "uint16" : "fp16";
@@ -127,19 +127,10 @@ std::string MilEmitter::Weight(const Tensor& tensor, Shape shape) {
 
 // Writes the operation that expands a compressed weight, and returns its name.
 std::string MilEmitter::Declare(MilWeight weight, Shape shape) {
-  MilStatement statement{.op = weight.op};
-  if (!weight.is_inline) {
-    for (auto& [key, value] : weight.parts) {
-      statement.arguments.push_back({key, {Constant(std::move(value))}});
-    }
-    weight.parts.clear();
-  }
   std::string name = Take("weight");
-  statement.outputs = {{TensorType("fp16", std::move(shape)), name}};
-  statement.attributes = std::move(weight.parts);
-  statement.attributes.push_back({"name", {Scalar("string"), name, std::nullopt}});
-  std::sort(statement.attributes.begin(), statement.attributes.end(),
-            [](const auto& a, const auto& b) { return a.first < b.first; });
+  MilStatement statement =
+      DeclarationOf(std::move(weight), {TensorType("fp16", std::move(shape)), name},
+                    [this](MilValue part) { return Constant(std::move(part)); });
   text_.program.statements.push_back(std::move(statement));
   return name;
 }

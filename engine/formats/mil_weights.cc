@@ -42,7 +42,7 @@ float ValueOf(const Compressed& weight, int bits) {
 
 class Writer {
  public:
-  Writer(const Compressed& weight, const Sizes& shape, const Target& target,
+  Writer(const Compressed& weight, const Sizes& shape, const Target* target,
          const MilBlobSink& blobs)
       : weight_(weight), shape_(shape), target_(target), blobs_(blobs) {}
 
@@ -58,8 +58,8 @@ class Writer {
     const bool has_zeros = std::any_of(weight_.zero_points().begin(), weight_.zero_points().end(),
                                        [](int zero) { return zero != 0; });
     const bool is_exact = std::all_of(weight_.scales().begin(), weight_.scales().end(), IsHalf);
-    const bool takes_zeros =
-        Judge(target_, Route::kMil).Reaches(rule::kQuantAsymmetric);  // numerics.json cmp-int8
+    const bool takes_zeros =  // numerics.json cmp-int8
+        target_ == nullptr || Judge(*target_, Route::kMil).Reaches(rule::kQuantAsymmetric);
     const bool is_byte = weight_.code_bits() == 8;
     if (weight_.scales().size() == 1 && !(is_byte && is_exact && (takes_zeros || !has_zeros))) {
       return PaletteOfCodes();
@@ -68,7 +68,8 @@ class Writer {
     if (is_byte && IsByAxis()) {
       return has_zeros && !takes_zeros ? std::nullopt : std::optional(Affine(has_zeros));
     }
-    return target_.Streams("blockwise").value_or(false) ? Blockwise(has_zeros) : std::nullopt;
+    const bool takes_blocks = target_ == nullptr || target_->Streams("blockwise").value_or(false);
+    return takes_blocks ? Blockwise(has_zeros) : std::nullopt;
   }
 
  private:
@@ -218,7 +219,7 @@ class Writer {
 
   const Compressed& weight_;
   const Sizes& shape_;
-  const Target& target_;
+  const Target* target_;
   const MilBlobSink& blobs_;
 };
 
@@ -231,10 +232,27 @@ MilValue StoredValue(const Tensor& tensor, MilType type, const MilBlobSink& blob
 
 std::optional<MilWeight> CompressedMilWeight(const Tensor& weight,
                                              const std::vector<int64_t>& shape,
-                                             const Target& target, const MilBlobSink& blobs) {
+                                             const Target* target, const MilBlobSink& blobs) {
   const Compressed* stored = weight.compressed();
   if (stored == nullptr || stored->is_plain()) return std::nullopt;
   return Writer(*stored, shape, target, blobs).Write();
+}
+
+MilStatement DeclarationOf(MilWeight weight, MilOutput result,
+                           const std::function<std::string(MilValue)>& constant) {
+  MilStatement statement{.op = weight.op};
+  if (!weight.is_inline) {
+    for (auto& [key, value] : weight.parts) {
+      statement.arguments.push_back({key, {constant(std::move(value))}});
+    }
+    weight.parts.clear();
+  }
+  statement.attributes = std::move(weight.parts);
+  statement.attributes.push_back({"name", {{"string", std::nullopt}, result.name, std::nullopt}});
+  std::sort(statement.attributes.begin(), statement.attributes.end(),
+            [](const auto& a, const auto& b) { return a.first < b.first; });
+  statement.outputs = {std::move(result)};
+  return statement;
 }
 
 }  // namespace anemone

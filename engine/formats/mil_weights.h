@@ -11,6 +11,7 @@
 #define ANEMONE_ENGINE_FORMATS_MIL_WEIGHTS_H_
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -37,10 +38,15 @@ MilValue StoredValue(const Tensor& tensor, MilType type, const MilBlobSink& blob
 // stored. The compiler gets the same fp16 numbers as from a dense weight, to the bit. nullopt if
 // the weight is not compressed, if the target does not have the form (scales by block, zero points
 // by channel), if scales are not fp16 numbers, or if nothing would be saved; the weight is then
-// written dense.
+// written dense. Without a target, for a node outside of the engine, all forms are written.
 std::optional<MilWeight> CompressedMilWeight(const Tensor& weight,
                                              const std::vector<int64_t>& shape,
-                                             const Target& target, const MilBlobSink& blobs);
+                                             const Target* target, const MilBlobSink& blobs);
+
+// The statement of a declaration, whose result is `result`. `constant` writes a const statement of
+// a part, and returns its name.
+MilStatement DeclarationOf(MilWeight weight, MilOutput result,
+                           const std::function<std::string(MilValue)>& constant);
 
 }  // namespace anemone
 

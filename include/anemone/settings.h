@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace anemone {
@@ -33,7 +34,10 @@ struct Settings {
   // in fast mode on the software engine, whose products are faster. Nodes are placed the same.
   std::string linear_layers = "auto";
 
-  std::map<std::string, int64_t> dims;                 // symbolic dimension -> size
+  std::map<std::string, int64_t> dims;  // symbolic dimension -> size
+  // Symbolic dimension -> smallest and largest size. Only a Core ML package of a whole model can
+  // have them (docs/coreml.md); all else refuses them.
+  std::map<std::string, std::pair<int64_t, int64_t>> dim_ranges;
   std::map<std::string, std::vector<int64_t>> shapes;  // input -> whole shape
   // Symbolic dimension -> sizes. Each size gets a program, which is made at its first use. Inputs
   // of another size are padded with zeros to the next larger size and outputs are cropped, where

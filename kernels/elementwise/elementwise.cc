@@ -171,33 +171,37 @@ bool Squares(const ElementWiseParams& p, absl::Span<const Operand> bottoms) {
          (p.type == ElementWiseType::kMult && bottoms[0] == bottoms[1]);
 }
 
-// MIL's operations that are a single type, with two operands or one. logical_not of 0 or 1 is "is
-// 0".
+// MIL's operations that are a single type, with two operands or one.
 struct NamedType {
   const char* op;
   ElementWiseType type;
 };
 constexpr NamedType kBinaryOperations[] = {
-    {"add", ElementWiseType::kAdd},
-    {"sub", ElementWiseType::kSub},
-    {"mul", ElementWiseType::kMult},
-    {"real_div", ElementWiseType::kDiv},
-    {"pow", ElementWiseType::kPower},
-    {"minimum", ElementWiseType::kMin},
+    {"add", ElementWiseType::kAdd},     {"sub", ElementWiseType::kSub},
+    {"mul", ElementWiseType::kMult},    {"real_div", ElementWiseType::kDiv},
+    {"pow", ElementWiseType::kPower},   {"minimum", ElementWiseType::kMin},
     {"maximum", ElementWiseType::kMax},
-    {"equal", ElementWiseType::kEqual},
-    {"not_equal", ElementWiseType::kNotEqual},
-    {"less", ElementWiseType::kLessThan},
-    {"less_equal", ElementWiseType::kLessThanEqual},
-    {"greater", ElementWiseType::kGreaterThan},
-    {"greater_equal", ElementWiseType::kGreaterThanEqual},
 };
 constexpr NamedType kUnaryOperations[] = {
     {"abs", ElementWiseType::kAbs},
     {"square", ElementWiseType::kSquare},
-    {"logical_not", ElementWiseType::kEqualZero},
 };
 
+// MIL's comparisons: the type with two operands, and that with 0.
+struct Comparison {
+  const char* op;
+  ElementWiseType type, with_zero;
+};
+constexpr Comparison kComparisons[] = {
+    {"equal", ElementWiseType::kEqual, ElementWiseType::kEqualZero},
+    {"not_equal", ElementWiseType::kNotEqual, ElementWiseType::kNotEqualZero},
+    {"less", ElementWiseType::kLessThan, ElementWiseType::kLessThanZero},
+    {"less_equal", ElementWiseType::kLessThanEqual, ElementWiseType::kLessThanEqualZero},
+    {"greater", ElementWiseType::kGreaterThan, ElementWiseType::kGreaterThanZero},
+    {"greater_equal", ElementWiseType::kGreaterThanEqual, ElementWiseType::kGreaterThanEqualZero},
+};
+
+// A comparison gives booleans in MIL, and 0 and 1 as fp16 on the engine: a cast follows it.
 absl::Status WriteMil(const ElementWiseParams& p, const Unit& unit, MilEmitter& e) {
   for (const NamedType& row : kBinaryOperations) {
     if (row.type != p.type) continue;
@@ -209,7 +213,14 @@ absl::Status WriteMil(const ElementWiseParams& p, const Unit& unit, MilEmitter& 
     e.Result(e.Emit(row.op, {{"x", {e.In(0)}}}, unit.dims));
     return absl::OkStatus();
   }
-  return absl::UnimplementedError("MIL has no operation of this type");
+  for (const Comparison& row : kComparisons) {
+    if (row.type != p.type && row.with_zero != p.type) continue;
+    const std::string y = row.type == p.type ? e.In(1) : e.Half(0);
+    const MilType truth{"bool", e.ShapeOf(unit.dims)};
+    e.Result(e.Numbers(e.EmitAll(row.op, {{"x", {e.In(0)}}, {"y", {y}}}, {truth})[0], unit.dims));
+    return absl::OkStatus();
+  }
+  return absl::InternalError("a type without a MIL operation");
 }
 
 // Composes types that have not been seen in netplists from types that have (netplist.md, "Composed
@@ -286,6 +297,11 @@ absl::Status BuildBinary(MilContext& c) {
   return BuildCombined(c, row.type, /*floored=*/false);
 }
 
+absl::Status BuildComparison(MilContext& c) {
+  const auto& row = RowNamed(c.call().op, kComparisons);
+  return BuildCombined(c, row.type, /*floored=*/false);
+}
+
 absl::Status BuildFloorDiv(MilContext& c) {
   return BuildCombined(c, ElementWiseType::kDiv, /*floored=*/true);
 }
@@ -301,6 +317,9 @@ absl::Status BuildUnary(MilContext& c) {
   return BuildMapped(c, row.type);
 }
 
+// Of 0 or 1: whether it is 0.
+absl::Status BuildNot(MilContext& c) { return BuildMapped(c, ElementWiseType::kEqualZero); }
+
 // The private operation that selects the planar engine for an elementwise operation. Its names for
 // the operations are not published; `mode` has the names of the public operations.
 absl::Status BuildPlanar(MilContext& c) {
@@ -308,20 +327,27 @@ absl::Status BuildPlanar(MilContext& c) {
   for (const auto& row : kBinaryOperations) {
     if (mode == row.op) return BuildCombined(c, row.type, /*floored=*/false);
   }
+  for (const auto& row : kComparisons) {
+    if (mode == row.op) return BuildCombined(c, row.type, /*floored=*/false);
+  }
   for (const auto& row : kUnaryOperations) {
     if (mode == row.op) return BuildMapped(c, row.type);
   }
+  if (mode == "logical_not") return BuildNot(c);
   return absl::InvalidArgumentError(absl::StrCat(
       "pe_elementwise, attribute 'mode': want a binary elementwise operation, got '", mode, "'"));
 }
 
 constexpr MilOperation kOperations[] = {
-    {"add", BuildBinary},       {"sub", BuildBinary},           {"mul", BuildBinary},
-    {"real_div", BuildBinary},  {"floor_div", BuildFloorDiv},   {"pow", BuildBinary},
-    {"minimum", BuildBinary},   {"maximum", BuildBinary},       {"equal", BuildBinary},
-    {"not_equal", BuildBinary}, {"less", BuildBinary},          {"less_equal", BuildBinary},
-    {"greater", BuildBinary},   {"greater_equal", BuildBinary}, {"abs", BuildUnary},
-    {"square", BuildUnary},     {"logical_not", BuildUnary},    {"pe_elementwise", BuildPlanar},
+    {"add", BuildBinary},         {"sub", BuildBinary},
+    {"mul", BuildBinary},         {"real_div", BuildBinary},
+    {"floor_div", BuildFloorDiv}, {"pow", BuildBinary},
+    {"minimum", BuildBinary},     {"maximum", BuildBinary},
+    {"equal", BuildComparison},   {"not_equal", BuildComparison},
+    {"less", BuildComparison},    {"less_equal", BuildComparison},
+    {"greater", BuildComparison}, {"greater_equal", BuildComparison},
+    {"abs", BuildUnary},          {"square", BuildUnary},
+    {"logical_not", BuildNot},    {"pe_elementwise", BuildPlanar},
 };
 
 }  // namespace

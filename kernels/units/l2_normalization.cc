@@ -4,6 +4,8 @@
 #include "kernels/units/l2_normalization.h"
 
 #include <optional>
+#include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -57,12 +59,19 @@ std::shared_ptr<const void> Permuted(const L2NormParams& p, const Permutation& o
   return std::make_shared<const L2NormParams>(L2NormParams{Permute(p.axes, order), p.epsilon});
 }
 
+// MIL's operation is over the last three of four axes (numerics.json nrm-l2).
 absl::Status WriteMil(const L2NormParams& p, const Unit& unit, MilEmitter& e) {
-  const std::vector<int64_t> axes = MilAxes(e, p.axes);
-  if (axes.empty()) return absl::UnimplementedError("a normalization over no axes");
-  e.Result(e.Emit("l2_norm",
-                  {{"x", {e.In(0)}}, {"axes", {e.Ints(axes)}}, {"epsilon", {e.Half(p.epsilon)}}},
-                  unit.dims));
+  const std::set<Axis> axes(p.axes.begin(), p.axes.end());
+  if (axes != std::set<Axis>{Axis::kC, Axis::kH, Axis::kW} || unit.dims.d() != 1) {
+    return absl::UnimplementedError("MIL's l2_norm is over all axes but the batch");
+  }
+  const Dims& d = unit.dims;
+  const std::vector<int64_t> shape = {d.n(), d.c(), d.h(), d.w()}, own = e.ShapeOf(d);
+  std::string x = e.In(0);
+  if (own != shape) x = e.Emit("reshape", {{"x", {x}}, {"shape", {e.Ints(shape)}}}, shape);
+  x = e.Emit("l2_norm", {{"x", {x}}, {"epsilon", {e.Half(p.epsilon)}}}, shape);
+  if (own != shape) x = e.Emit("reshape", {{"x", {x}}, {"shape", {e.Ints(own)}}}, own);
+  e.Result(x);
   return absl::OkStatus();
 }
 
@@ -78,7 +87,11 @@ const UnitKindOf<L2NormParams>& Kind() {
   return kind;
 }
 
+// The operation of MIL has no axes: it is over all but the batch.
+constexpr char kNotOnMil[] = "L2 normalization over some axes as one unit on route mil";
+
 absl::Status Lower(const Match& match, LowerContext& c) {
+  if (c.route() == Route::kMil) return c.NotLowered(kNotOnMil);
   const Node& node = c.anchor(match);
   Attributes a(node);
   ANEMONE_ASSIGN_OR_RETURN(int64_t given_axis, a.Int("axis", -1));
@@ -226,8 +239,7 @@ bool IsDivision(const GraphView& view, const Node& anchor, Match& match) {
 }
 
 absl::Status LowerDivision(const Match& match, LowerContext& c) {
-  // The MIL operation normalizes over all axes except the batch (numerics.json nrm-l2).
-  if (c.route() == Route::kMil) return c.NotLowered("L2 normalization as one unit on route mil");
+  if (c.route() == Route::kMil) return c.NotLowered(kNotOnMil);
   const Node& node = c.anchor(match);
   Division form = *Finder(c.view()).Find(node);
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, c.ShapeOf(form.x));

@@ -17,6 +17,7 @@
 #include "partitioner/plan.h"
 #include "partitioner/plan_json.h"
 #include "provider/convert/segment_json.h"
+#include "provider/coreml/metadata.h"
 #include "provider/coreml/package.h"
 #include "provider/coreml/port_options.h"
 #include "provider/importing.h"
@@ -176,6 +177,9 @@ absl::Status CheckConvertOptions(const ConvertOptions& options) {
       {"--image-input", !options.image_inputs.empty()},
       {"--state", !options.states.empty()},
       {"--segments", options.segments},
+      {"--metadata", !options.metadata.empty()},
+      {"--describe", !options.descriptions.empty()},
+      {"--bucket", !options.settings.buckets.empty()},
   };
   for (const auto& [option, is_given] : given) {
     if (is_package || !is_given) continue;
@@ -190,6 +194,7 @@ absl::Status CheckConvertOptions(const ConvertOptions& options) {
   if (!options.minimum_os.empty()) {
     ANEMONE_RETURN_IF_ERROR(FindMilOpset(options.minimum_os).status());
   }
+  ANEMONE_RETURN_IF_ERROR(CheckMetadata(options.metadata, options.descriptions));
   ANEMONE_RETURN_IF_ERROR(ReadPortWishes(options.image_inputs, options.states).status());
   return FindEngineFormat(options.to, options.netplist).status();
 }

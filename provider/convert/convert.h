@@ -28,6 +28,8 @@ struct ConvertOptions {
   std::string minimum_os;  // of a Core ML package: "ios16"; "": the oldest that can run it
   // Of a Core ML package (provider/coreml/port_options.h): "x:scale=0.5,bias=-1", "past=present".
   std::vector<std::string> image_inputs, states;
+  // "author=us", other keys are user-defined; "x=an RGB image" (provider/coreml/metadata.h).
+  std::vector<std::string> metadata, descriptions;
   bool segments = false;  // a package for each engine segment instead, and a manifest
   // Called before anything is written; an error ends the conversion. May be null.
   std::function<absl::Status(const Model&, const Plan&)> accept;

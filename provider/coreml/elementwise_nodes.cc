@@ -87,7 +87,10 @@ void WritePow(NodeWriter& w) {
   const std::string floats = is_integer ? "fp32" : w.floats();
   const MilVar x = w.In(0, floats), y = w.In(1, floats);
   MilVar result = w.Binary("pow", x, y);
-  if (is_integer) result = w.to().Cast(w.Unary("round", result), "int32");
+  if (is_integer) {
+    result = w.to().Cast(w.Unary("round", result), "int32");
+    w.to().AddNote("powers of integers are computed in fp32, and are exact up to 2^24");
+  }
   w.Out(result);
 }
 
@@ -98,14 +101,26 @@ void WriteClip(NodeWriter& w) {
   w.Out(x);
 }
 
+bool HasShapeOf(NodeWriter& w, size_t i, size_t j) {
+  const int rank = w.RankOf(i);
+  bool is_same = rank == w.RankOf(j);
+  for (int axis = 0; is_same && axis < rank; ++axis) is_same = w.IsSameSize(i, axis, j, axis);
+  return is_same;
+}
+
 // The shape of `select` is that of its values: the condition does not widen it.
 void WriteWhere(NodeWriter& w) {
   const std::string type = w.TypeOf(1), dtype = type == "bool" ? "int32" : type;
   MilVar yes = w.In(1, dtype);
   const MilVar no = w.In(2, dtype);
+  const MilVar condition = w.In(0);
   const MilShape shape = w.OutShape();
-  if (Broadcast(yes.shape, no.shape) != shape) yes = w.Spread(yes, shape);
-  const MilVar result = w.Select(w.In(0), yes, no);
+  if (HasFree(shape)) {
+    if (!HasShapeOf(w, 0, 1) && !HasShapeOf(w, 0, 2)) yes = w.SpreadWith(yes, condition);
+  } else if (Broadcast(yes.shape, no.shape) != shape) {
+    yes = w.Spread(yes, shape);
+  }
+  const MilVar result = w.Select(condition, yes, no);
   if (w.ok()) w.Out(w.to().Cast(result, type));
 }
 

@@ -16,6 +16,12 @@ MilVar Wrapped(NodeWriter& w, const MilVar& indices, const MilVar& extents) {
   return w.Select(is_before, w.Binary("add", indices, extents), indices);
 }
 
+// The extent of an axis, to which indices broadcast.
+MilVar Extent(NodeWriter& w, const MilVar& x, int64_t axis) {
+  if (x.shape[axis] == kFree) return w.SizeOf(x, axis);
+  return w.Scalar(static_cast<double>(x.shape[axis]), "int32");
+}
+
 void WriteGather(NodeWriter& w) {
   const MilVar x = w.Movable(0), indices = w.In(1, "int32");
   const int64_t axis = w.Axis("axis", 0);
@@ -23,7 +29,7 @@ void WriteGather(NodeWriter& w) {
   MilShape shape = x.shape;
   shape.erase(shape.begin() + axis);
   shape.insert(shape.begin() + axis, indices.shape.begin(), indices.shape.end());
-  const MilVar from0 = Wrapped(w, indices, w.Scalar(static_cast<double>(x.shape[axis]), "int32"));
+  const MilVar from0 = Wrapped(w, indices, Extent(w, x, axis));
   w.Out(w.Emit("gather", {{"x", {x.name}}, {"indices", {from0.name}}, {"axis", {w.to().Int(axis)}}},
                x.dtype, shape));
 }
@@ -32,12 +38,12 @@ void WriteGather(NodeWriter& w) {
 MilVar WrappedAlong(NodeWriter& w, const MilVar& x, const MilVar& indices, int64_t axis) {
   if (!w.ok()) return indices;
   for (size_t i = 0; i < x.shape.size(); ++i) {
-    if (static_cast<int64_t>(i) != axis && x.shape[i] != indices.shape[i]) {
+    if (static_cast<int64_t>(i) != axis && !w.IsSameSize(0, i, 1, i)) {
       w.Fail("indices that are shorter than the data on another axis");
       return indices;
     }
   }
-  return Wrapped(w, indices, w.Scalar(static_cast<double>(x.shape[axis]), "int32"));
+  return Wrapped(w, indices, Extent(w, x, axis));
 }
 
 void WriteGatherElements(NodeWriter& w) {
@@ -51,16 +57,16 @@ void WriteGatherElements(NodeWriter& w) {
 }
 
 // The extents that the last axis of the indices counts.
-MilVar Extents(NodeWriter& w, const MilShape& shape, size_t first, size_t count) {
-  const std::vector<int64_t> extents(shape.begin() + first, shape.begin() + first + count);
-  return {w.to().Ints(extents), "int32", {static_cast<int64_t>(count)}};
+MilVar Extents(NodeWriter& w, const MilVar& x, int64_t first, int64_t count) {
+  const MilShape extents(x.shape.begin() + first, x.shape.begin() + first + count);
+  return HasFree(extents) ? w.Part(w.to().ExtentsOf(x), first, count) : w.VectorOf(extents);
 }
 
 void WriteGatherNd(NodeWriter& w) {
   const MilVar x = w.Movable(0), indices = w.In(1, "int32");
   const int64_t batch = w.Int("batch_dims", 0);
   if (!w.ok()) return;
-  const MilVar from0 = Wrapped(w, indices, Extents(w, x.shape, batch, indices.shape.back()));
+  const MilVar from0 = Wrapped(w, indices, Extents(w, x, batch, indices.shape.back()));
   std::vector<MilArgument> arguments = {{"x", {x.name}}, {"indices", {from0.name}}};
   if (batch != 0) arguments.push_back({"batch_dims", {w.to().Int(batch)}});
   w.Out(w.Emit("gather_nd", std::move(arguments), x.dtype, w.OutShape()));
@@ -75,7 +81,7 @@ std::string ModeOf(NodeWriter& w) {
 void WriteScatterNd(NodeWriter& w) {
   const MilVar x = w.Movable(0), indices = w.In(1, "int32"), updates = w.In(2, x.dtype);
   if (!w.ok()) return;
-  const MilVar from0 = Wrapped(w, indices, Extents(w, x.shape, 0, indices.shape.back()));
+  const MilVar from0 = Wrapped(w, indices, Extents(w, x, 0, indices.shape.back()));
   w.Out(w.Emit("scatter_nd",
                {{"data", {x.name}},
                 {"indices", {from0.name}},
@@ -144,7 +150,7 @@ void WriteOneHot(NodeWriter& w) {
   along[axis] = depth;
   const MilVar each = w.to().Constant(Tensor::Int64s({depth}, classes), "int32", along);
   const MilVar from0 =
-      w.to().Reshape(Wrapped(w, indices, w.Scalar(static_cast<double>(depth), "int32")), shape);
+      w.Reshape(Wrapped(w, indices, w.Scalar(static_cast<double>(depth), "int32")), shape);
   const MilVar is_class =
       w.Emit("equal", {{"x", {from0.name}}, {"y", {each.name}}}, "bool", w.OutShape());
   auto value = [&](int64_t i) {
@@ -154,7 +160,9 @@ void WriteOneHot(NodeWriter& w) {
                    {"size", {w.to().Ints(std::vector<int64_t>{1})}}},
                   values.dtype, {1});
   };
-  const MilVar off = value(0), on = w.Spread(value(1), w.OutShape());
+  const bool is_free = HasFree(w.OutShape());
+  const MilVar off = value(0);
+  const MilVar on = is_free ? w.SpreadWith(value(1), is_class) : w.Spread(value(1), w.OutShape());
   w.Out(w.Select(is_class, on, off));
 }
 

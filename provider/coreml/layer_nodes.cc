@@ -1,5 +1,6 @@
 // Operators that combine elements: reductions, products, convolutions, pools, normalizations.
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "provider/coreml/node_writer.h"
@@ -45,8 +46,8 @@ void WriteMatMul(NodeWriter& w) {
   MilVar x = w.In(0, w.floats()), y = w.In(1, w.floats());
   if (w.TypeOf(0) == "int32") return w.Fail("a product of integers");
   // A vector is a matrix of one row or column, and the axis leaves the result by its shape.
-  if (w.RankOf(0) == 1) x = w.to().Reshape(x, {1, x.shape[0]});
-  if (w.RankOf(1) == 1) y = w.to().Reshape(y, {y.shape[0], 1});
+  if (w.RankOf(0) == 1) x = w.Reshape(x, {1, x.shape[0]});
+  if (w.RankOf(1) == 1) y = w.Reshape(y, {y.shape[0], 1});
   MilShape shape = Broadcast(MilShape(x.shape.begin(), x.shape.end() - 2),
                              MilShape(y.shape.begin(), y.shape.end() - 2));
   shape.push_back(x.shape[x.shape.size() - 2]);
@@ -118,19 +119,25 @@ void WriteConv(NodeWriter& w) {
   const std::vector<int64_t> ones(axes, 1);
   arguments.push_back({"dilations", {w.to().Ints(w.Ints("dilations", ones))}});
   arguments.push_back({"groups", {w.to().Int(w.Int("group", 1))}});
-  if (kTransposed) arguments.push_back({"output_shape", {w.to().Ints(w.OutShape())}});
+  if (kTransposed && !HasFree(w.OutShape())) {
+    arguments.push_back({"output_shape", {w.to().Ints(w.OutShape())}});
+  } else if (kTransposed &&
+             w.Ints("output_padding", {}).size() + w.Ints("output_shape", {}).size() > 0) {
+    return w.Fail("output_padding or output_shape, and sizes that are only known at run time");
+  }
   if (w.Has(2) && w.IsConstant(2)) arguments.push_back({"bias", {w.In(2).name}});
   const MilVar y = w.Emit(kTransposed ? "conv_transpose" : "conv", std::move(arguments));
   if (!w.Has(2) || w.IsConstant(2)) return w.Out(y);
   const MilVar bias = w.In(2);
   MilShape along(y.shape.size(), 1);
   along[1] = y.shape[1];
-  if (w.ok()) w.Out(w.Binary("add", y, w.to().Reshape(bias, along)));
+  if (w.ok()) w.Out(w.Binary("add", y, w.Reshape(bias, along)));
 }
 
 template <bool kMax>
 void WritePool(NodeWriter& w) {
   const MilVar x = w.In(0);
+  if (x.dtype == "int32") return w.Fail("a pool of integers");
   const size_t axes = x.shape.size() - 2;
   if (axes < 1 || axes > 3) return w.Fail("a pool over other than 1 to 3 axes");
   const std::vector<int64_t> ones(axes, 1);
@@ -181,7 +188,7 @@ MilVar Channels(NodeWriter& w, size_t i, size_t rank) {
   MilVar x = w.In(i);
   MilShape shape(rank, 1);
   if (rank > 1) shape[1] = x.shape[0];
-  return w.ok() ? w.to().Reshape(x, shape) : x;
+  return w.ok() ? w.Reshape(x, shape) : x;
 }
 
 void WriteInstanceNormalization(NodeWriter& w) {
@@ -194,22 +201,60 @@ void WriteInstanceNormalization(NodeWriter& w) {
   w.Out(w.Binary("add", scaled, Channels(w, 2, rank)));
 }
 
+// The number of elements for each example and group.
+int64_t RestOf(const MilShape& shape, int64_t groups) {
+  int64_t rest = 1;
+  for (size_t i = 1; i < shape.size(); ++i) {
+    if (shape[i] == kFree) return kFree;
+    rest *= shape[i];
+  }
+  return rest / groups;
+}
+
 void WriteGroupNormalization(NodeWriter& w) {
   const MilVar x = w.In(0);
   const int64_t groups = w.Int("num_groups", 1);
   if (!w.ok()) return;
-  const int64_t rest =
-      std::accumulate(x.shape.begin() + 1, x.shape.end(), int64_t{1}, std::multiplies<int64_t>());
-  const MilVar apart = w.to().Reshape(x, {x.shape[0], groups, rest / groups});
-  const MilVar normal = w.to().Reshape(Normalized(w, apart, {2}), x.shape);
+  const MilShape apart = {x.shape[0], groups, RestOf(x.shape, groups)};
+  MilVar normal;
+  if (HasFree(x.shape)) {
+    normal = w.ReshapeBy(x, w.Joined({w.SizeOf(x, 0), w.VectorOf({groups, -1})}), apart);
+    normal = w.ReshapeBy(Normalized(w, normal, {2}), w.to().ExtentsOf(x), x.shape);
+  } else {
+    normal = w.Reshape(Normalized(w, w.Reshape(x, apart), {2}), x.shape);
+  }
   const MilVar scaled = w.Binary("mul", normal, Channels(w, 1, x.shape.size()));
   w.Out(w.Binary("add", scaled, Channels(w, 2, x.shape.size())));
+}
+
+// A batch normalization by constants: x * scale + shift, of which fp16 may hold less than of the
+// variance.
+void WriteScaled(NodeWriter& w, const MilVar& x) {
+  const std::vector<double> gain = w.NumbersAt(1), bias = w.NumbersAt(2), mean = w.NumbersAt(3),
+                            variance = w.NumbersAt(4);
+  if (!w.ok()) return;
+  std::vector<float> scale, shift;
+  for (size_t i = 0; i < gain.size(); ++i) {
+    const double factor = gain[i] / std::sqrt(variance[i] + w.Number("epsilon", 1e-5F));
+    scale.push_back(static_cast<float>(factor));
+    shift.push_back(static_cast<float>(bias[i] - mean[i] * factor));
+  }
+  MilShape shape(std::max<size_t>(x.shape.size(), 1), 1);
+  const auto count = static_cast<int64_t>(gain.size());
+  if (shape.size() > 1) shape[1] = count;
+  const auto along = [&](const std::vector<float>& numbers) {
+    return w.to().Constant(Tensor::Floats({count}, numbers), x.dtype, shape);
+  };
+  w.Out(w.Binary("add", w.Binary("mul", x, along(scale)), along(shift)));
 }
 
 void WriteBatchNormalization(NodeWriter& w) {
   if (w.Int("training_mode", 0) != 0) return w.Fail("training_mode");
   const MilVar x = w.In(0);
   const size_t rank = x.shape.size();
+  bool is_constant = true;
+  for (size_t i = 1; i < 5; ++i) is_constant = is_constant && w.IsConstant(i);
+  if (is_constant) return WriteScaled(w, x);
   const MilVar deviation =
       w.Unary("sqrt", w.Binary("add", Channels(w, 4, rank), w.Number("epsilon", 1e-5F)));
   const MilVar scale = w.Binary("real_div", Channels(w, 1, rank), deviation);
@@ -227,6 +272,44 @@ void WriteRmsNormalization(NodeWriter& w) {
   w.Out(w.Binary("mul", w.Binary("real_div", x, root), w.In(1)));
 }
 
+// By constant factors of the last two axes. For other forms, see the units of kernels/resize.
+void WriteResize(NodeWriter& w) {
+  const MilVar x = w.In(0, w.floats());
+  const std::string mode = w.Text("mode", "nearest"),
+                    at = w.Text("coordinate_transformation_mode", "half_pixel");
+  if (x.shape.size() != 4 || !w.Has(2) || w.Has(3) ||
+      w.Text("keep_aspect_ratio_policy", "stretch") != "stretch") {
+    return w.Fail("a size that is not given by factors, or other than two axes");
+  }
+  const std::vector<double> factors = w.NumbersAt(2);
+  if (!w.ok()) return;
+  if (factors.size() != 4 || factors[0] != 1 || factors[1] != 1) {
+    return w.Fail("factors of other than the last two axes");
+  }
+  const bool is_floor = mode == "nearest" && at == "asymmetric" &&
+                        w.Text("nearest_mode", "round_prefer_floor") == "floor";
+  const bool is_linear = mode == "linear" && (at == "half_pixel" || at == "align_corners");
+  const bool is_whole =
+      factors[2] == std::floor(factors[2]) && factors[3] == std::floor(factors[3]);
+  if (!is_whole || factors[2] < 1 || factors[3] < 1 || !(is_floor || is_linear)) {
+    return w.Fail("this mode, or factors that are not whole numbers");
+  }
+  std::vector<MilArgument> arguments = {{"x", {x.name}}};
+  const char* names[] = {"scale_factor_height", "scale_factor_width"};
+  for (int i : {0, 1}) {
+    const double factor = factors[2 + i];
+    arguments.push_back(
+        {names[i],
+         {is_floor ? w.to().Int(static_cast<int64_t>(factor)) : w.to().Number(factor, "fp32")}});
+  }
+  if (is_linear) {
+    arguments.push_back({"align_corners", {w.to().Bool(at == "align_corners")}});
+    arguments.push_back({"half_pixel_centers", {w.to().Bool(at == "half_pixel")}});
+  }
+  w.Out(w.Emit(is_floor ? "upsample_nearest_neighbor" : "upsample_bilinear", std::move(arguments),
+               x.dtype, w.OutShape()));
+}
+
 constexpr MilNode kNodes[] = {
     {"AveragePool", WritePool<false>},
     {"BatchNormalization", WriteBatchNormalization},
@@ -242,6 +325,7 @@ constexpr MilNode kNodes[] = {
     {"MatMul", WriteMatMul},
     {"MaxPool", WritePool<true>},
     {"RMSNormalization", WriteRmsNormalization},
+    {"Resize", WriteResize},
     {"ReduceL1", WriteReduce<kL1>},
     {"ReduceL2", WriteReduce<kL2>},
     {"ReduceLogSumExp", WriteReduce<kLogSumExp>},

@@ -5,30 +5,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "engine/constant.h"
 #include "importer/edit.h"
+#include "importer/elements.h"
 
 namespace anemone {
-namespace {
-
-double NumberOf(const Tensor& tensor) {
-  switch (tensor.type()) {
-    case DataType::kDouble:
-      return tensor.at<double>(0);
-    case DataType::kInt64:
-      return static_cast<double>(tensor.at<int64_t>(0));
-    case DataType::kInt32:
-      return tensor.at<int32_t>(0);
-    case DataType::kBool:
-      return tensor.at<bool>(0) ? 1 : 0;
-    case DataType::kFloat:
-      return tensor.at<float>(0);
-    default:
-      return IsEngineConstant(tensor.type()) ? RoundedFloats(tensor)[0] : 0;
-  }
-}
-
-}  // namespace
 
 const Value* NodeWriter::ValueAt(size_t i) {
   if (ok() && !Has(i)) Fail(absl::StrCat("input ", i + 1, " is missing"));
@@ -48,10 +28,11 @@ MilShape NodeWriter::ShapeOf(size_t i) {
   const Value* value = ValueAt(i);
   if (value == nullptr) return {1};
   const std::optional<MilShape> shape = MilShapeOf(*value);
-  if (!shape) {
+  if (!shape || (HasFree(*shape) && !to_.may_be_free())) {
     Fail(absl::StrCat("'", value->name, "' has a free dimension; bind it with --dim NAME=N"));
+    return {1};
   }
-  return shape.value_or(MilShape{1});
+  return *shape;
 }
 
 int NodeWriter::RankOf(size_t i) {
@@ -62,11 +43,12 @@ int NodeWriter::RankOf(size_t i) {
 
 MilShape NodeWriter::OutShape(size_t i) {
   const std::optional<MilShape> shape = MilShapeOf(to_.graph().values[node_.outputs[i]]);
-  if (!shape) {
+  if (!shape || (HasFree(*shape) && !to_.may_be_free())) {
     Fail(absl::StrCat("'", to_.graph().values[node_.outputs[i]].name,
                       "' has a size that is only known at run time, or a free dimension"));
+    return {1};
   }
-  return shape.value_or(MilShape{1});
+  return *shape;
 }
 
 std::string NodeWriter::OutType(size_t i) {
@@ -93,6 +75,13 @@ bool NodeWriter::IsConstant(size_t i) {
   return value != nullptr && value->constant.has_value();
 }
 
+bool NodeWriter::IsSameSize(size_t i, size_t axis_i, size_t j, size_t axis_j) {
+  const Value *a = ValueAt(i), *b = ValueAt(j);
+  if (a == nullptr || b == nullptr || !a->shape || !b->shape) return false;
+  const Dim &x = (*a->shape)[axis_i], &y = (*b->shape)[axis_j];
+  return x.known() ? x.size == y.size : !y.known() && !x.symbol.empty() && x.symbol == y.symbol;
+}
+
 std::vector<int64_t> NodeWriter::IntsAt(size_t i) {
   const Value* value = ValueAt(i);
   if (value == nullptr) return {};
@@ -110,6 +99,15 @@ std::vector<int64_t> NodeWriter::IntsAt(size_t i) {
   return numbers;
 }
 
+std::vector<double> NodeWriter::NumbersAt(size_t i) {
+  const Value* value = ValueAt(i);
+  if (value == nullptr) return {};
+  std::optional<std::vector<double>> numbers;
+  if (value->constant) numbers = ToNumbers(*value->constant, value->constant->elements());
+  if (!numbers) Fail(absl::StrCat("'", value->name, "' is only known at run time"));
+  return numbers.value_or(std::vector<double>());
+}
+
 double NodeWriter::NumberAt(size_t i, double fallback) {
   if (!Has(i)) return fallback;
   const Value* value = ValueAt(i);
@@ -118,7 +116,10 @@ double NodeWriter::NumberAt(size_t i, double fallback) {
     Fail(absl::StrCat("'", value->name, "' is only known at run time"));
     return fallback;
   }
-  return NumberOf(*value->constant);
+  const NumberReader read = NumberReaderOf(value->constant->type());
+  if (read != nullptr) return read(*value->constant, 0);
+  Fail(absl::StrCat("the type of '", value->name, "' is not one of Core ML's"));
+  return fallback;
 }
 
 int64_t NodeWriter::Int(absl::string_view name, int64_t fallback) const {
@@ -164,14 +165,61 @@ MilVar NodeWriter::Select(const MilVar& condition, const MilVar& yes, const MilV
 MilVar NodeWriter::Spread(MilVar x, const MilShape& shape) {
   MilShape from = x.shape;
   if (from.size() < shape.size()) from.insert(from.begin(), shape.size() - from.size(), 1);
-  if (!ok() || from == shape) return ok() ? to_.Reshape(x, shape) : x;
-  x = to_.Reshape(x, from);
+  if (!ok() || from == shape) return Reshape(x, shape);
+  if (HasFree(from) || HasFree(shape)) {
+    Fail("a value is repeated to a size that is only known at run time");
+    return x;
+  }
+  x = Reshape(x, from);
   std::vector<int64_t> repeats(shape.size(), 1);
   for (size_t i = 0; i < shape.size(); ++i) {
     if (from[i] != shape[i]) repeats[i] = shape[i];
   }
   return Emit("tile", {{"x", {x.name}}, {"reps", {to_.Ints(repeats)}}}, x.dtype, shape);
 }
+
+// x + 0 * condition.
+MilVar NodeWriter::SpreadWith(const MilVar& x, const MilVar& condition) {
+  if (!ok()) return x;
+  return Binary("add", x, Binary("mul", to_.Cast(condition, x.dtype), 0));
+}
+
+MilVar NodeWriter::Reshape(const MilVar& x, const MilShape& shape) {
+  if (!ok()) return x;
+  if (ProgramWriter::CanReshape(x, shape)) return to_.Reshape(x, shape);
+  Fail("several sizes that are only known at run time");
+  return x;
+}
+
+MilVar NodeWriter::ReshapeBy(const MilVar& x, const MilVar& sizes, const MilShape& shape) {
+  return Emit("reshape", {{"x", {x.name}}, {"shape", {sizes.name}}}, x.dtype, shape);
+}
+
+MilVar NodeWriter::Part(const MilVar& vector, int64_t first, int64_t count) {
+  return Emit(
+      "slice_by_size",
+      {{"x", {vector.name}}, {"begin", {to_.Ints({&first, 1})}}, {"size", {to_.Ints({&count, 1})}}},
+      "int32", {count});
+}
+
+MilVar NodeWriter::Joined(const std::vector<MilVar>& vectors) {
+  MilArgument values{.name = "values", .is_list = true};
+  int64_t count = 0;
+  for (const MilVar& vector : vectors) {
+    values.values.push_back(vector.name);
+    count += vector.shape[0];
+  }
+  if (vectors.size() == 1) return vectors[0];
+  return Emit("concat",
+              {std::move(values), {"axis", {to_.Int(0)}}, {"interleave", {to_.Bool(false)}}},
+              "int32", {count});
+}
+
+MilVar NodeWriter::SizeOf(const MilVar& x, int64_t axis) {
+  if (!ok() || x.shape[axis] != kFree) return VectorOf({ok() ? x.shape[axis] : 1});
+  return Part(to_.ExtentsOf(x), axis);
+}
+
 MilVar NodeWriter::Scalar(double value, const std::string& dtype) {
   if (dtype == "bool") return {to_.Bool(value != 0), dtype, {}};
   if (dtype == "int32") return {to_.Int(static_cast<int64_t>(value)), dtype, {}};
@@ -206,7 +254,7 @@ MilShape Broadcast(const MilShape& a, const MilShape& b) {
   for (const MilShape* from : {&a, &b}) {
     for (size_t i = 0; i < from->size(); ++i) {
       int64_t& extent = shape[shape.size() - from->size() + i];
-      if (extent == 1) extent = (*from)[i];
+      if (extent == 1 || (extent == kFree && (*from)[i] != 1)) extent = (*from)[i];
     }
   }
   return shape;

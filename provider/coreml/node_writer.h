@@ -6,8 +6,8 @@
 //     w.Out(w.Emit("tile", {{"x", {w.In(0).name}}, {"reps", {w.to().Ints(repeats)}}}));
 //   }
 //
-// All nodes have the importer's working opset and known shapes. The writer keeps the first error,
-// and then does nothing.
+// All nodes have the importer's working opset and known ranks. A size may be kFree, if the program
+// is for several sizes. The writer keeps the first error, and then does nothing.
 #ifndef ANEMONE_PROVIDER_COREML_NODE_WRITER_H_
 #define ANEMONE_PROVIDER_COREML_NODE_WRITER_H_
 
@@ -48,8 +48,11 @@ class NodeWriter {
   // Input `i`, a bool as int32: on iOS 15, the operations that move elements do not take bools.
   MilVar Movable(size_t i);
   bool IsConstant(size_t i);
+  // Whether an axis of one input and an axis of another have the same extent in every run.
+  bool IsSameSize(size_t i, size_t axis_i, size_t j, size_t axis_j);
   // The elements of a constant input. An error if the input is not a constant.
   std::vector<int64_t> IntsAt(size_t i);
+  std::vector<double> NumbersAt(size_t i);
   double NumberAt(size_t i, double fallback);
 
   int64_t Int(absl::string_view name, int64_t fallback) const;
@@ -69,8 +72,20 @@ class NodeWriter {
   MilVar Unary(const std::string& op, const MilVar& x);
   // The result has the shape of `yes` and `no`, to which the condition broadcasts.
   MilVar Select(const MilVar& condition, const MilVar& yes, const MilVar& no);
-  // The variable repeated to a shape to which it broadcasts.
+  // The variable repeated to a shape to which it broadcasts; and broadcast with a condition.
   MilVar Spread(MilVar x, const MilShape& shape);
+  MilVar SpreadWith(const MilVar& x, const MilVar& condition);
+  MilVar Reshape(const MilVar& x, const MilShape& shape);
+  // With the extents of `sizes`, int32; `shape` says what is known of them.
+  MilVar ReshapeBy(const MilVar& x, const MilVar& sizes, const MilShape& shape);
+  // Elements of a vector of int32: one, or `count`; a list of such vectors in one.
+  MilVar Part(const MilVar& vector, int64_t first, int64_t count = 1);
+  MilVar Joined(const std::vector<MilVar>& vectors);
+  // The extent of an axis, as int32 of shape [1].
+  MilVar SizeOf(const MilVar& x, int64_t axis);
+  MilVar VectorOf(const std::vector<int64_t>& values) {
+    return {to_.Ints(values), "int32", {static_cast<int64_t>(values.size())}};
+  }
   MilVar Scalar(double value, const std::string& dtype);
 
   void Out(const MilVar& variable, size_t i = 0);

@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <filesystem>
 #include <memory>
+#include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "anemone/version.h"
 #include "base/annotated.h"
 #include "base/status_macros.h"
@@ -14,7 +17,10 @@
 #include "importer/read/model_files.h"
 #include "partitioner/plan_json.h"
 #include "provider/convert/segment_json.h"
+#include "provider/coreml/free_sizes.h"
+#include "provider/coreml/metadata.h"
 #include "provider/coreml/package_writer.h"
+#include "provider/coreml/program_writer.h"
 #include "provider/coreml/whole_model.h"
 #include "provider/importing.h"
 #include "provider/new_file.h"
@@ -25,11 +31,39 @@ namespace {
 
 namespace fs = std::filesystem;
 
-PackageText::Port Described(const Value& value, const PortWishes& wishes) {
-  const std::string shape = value.is_static() ? DimsToString(value.dims()) : "";
-  return {absl::StrCat("'", value.name, "', ", DataTypeName(value.type), " ", shape,
-                       " in the ONNX model"),
-          wishes.images.count(value.name) != 0};
+// What a package is written from.
+struct Source {
+  const Model& model;    // as it is written: with free dimensions, if there are sizes for them
+  const Model& planned;  // with known sizes: the largest
+  const MilPlan& plan;   // of `planned`
+  const FreeSizes& free;
+  const PortWishes& wishes;
+  const ModelText& text;
+};
+
+// "1x3x224x224", "batchx3x?x?".
+std::string ShapeText(const Shape& shape) {
+  return absl::StrJoin(shape, "x", [](std::string* out, const Dim& dim) {
+    if (dim.known()) return absl::StrAppend(out, dim.size);
+    absl::StrAppend(out, dim.symbol.empty() ? "?" : dim.symbol);
+  });
+}
+
+PackageText::Port Described(const Value& value, const Source& source) {
+  const Shape shape = value.shape.value_or(Shape());
+  const auto own = source.text.ports.find(value.name);
+  PackageText::Port port{
+      absl::StrCat(own == source.text.ports.end() ? "" : absl::StrCat(own->second, "\n"), "'",
+                   value.name, "', ", DataTypeName(value.type), " ", ShapeText(shape),
+                   " in the ONNX model"),
+      source.wishes.images.count(value.name) != 0};
+  if (value.is_static() || value.producer != kNone) return port;
+  if (source.free.are_listed()) {
+    port.shapes = source.free.ShapesOf(shape);
+  } else {
+    port.ranges = source.free.RangesOf(shape);
+  }
+  return port;
 }
 
 // Integers, doubles and scalars have another type or shape in the package than in the model.
@@ -123,25 +157,55 @@ std::vector<ValueId> KeptOutputs(const Graph& graph, const PortWishes& wishes) {
   return kept;
 }
 
-absl::Status WritePackage(const Model& model, const MilPlan& planned, const PortWishes& wishes,
-                          const std::string& minimum_os, const std::string& folder, Json& report) {
-  const Graph& graph = model.graph;
+absl::StatusOr<WrittenModel> WriteProgram(const Source& source, const MilBlobSink& blobs) {
+  if (source.free.empty()) {
+    return WriteWholeModel(source.model, source.plan.plan, source.wishes, blobs);
+  }
+  return WriteFreeModel(source.model, HalfOrigins(source.planned, source.plan.plan), source.wishes,
+                        blobs);
+}
+
+// Before iOS 18, one input may have a list of shapes (coremltools,
+// _validate_enumerated_shape_inputs).
+bool HasListsOfInputs(const MilProgram& program, const FreeSizes& free) {
+  return free.are_listed() &&
+         std::count_if(program.inputs.begin(), program.inputs.end(),
+                       [](const MilOutput& input) { return HasFree(*input.type.shape); }) > 1;
+}
+
+absl::Status WritePackage(const Source& source, const std::string& minimum_os,
+                          const std::string& folder, Json& report) {
+  const Graph& graph = source.model.graph;
+  const PortWishes& wishes = source.wishes;
   ANEMONE_ASSIGN_OR_RETURN(std::unique_ptr<PackageWriter> writer, PackageWriter::Make(folder));
-  ANEMONE_ASSIGN_OR_RETURN(const MilProgram program,
-                           WriteWholeModel(model, planned.plan, wishes, writer->blobs()));
-  ANEMONE_ASSIGN_OR_RETURN(const int opset, OpsetFor(program, minimum_os));
+  ANEMONE_ASSIGN_OR_RETURN(const WrittenModel written, WriteProgram(source, writer->blobs()));
+  const MilProgram& program = written.program;
+  ANEMONE_ASSIGN_OR_RETURN(const int opset,
+                           OpsetFor(program, minimum_os, HasListsOfInputs(program, source.free)));
   const std::vector<ValueId> outputs = KeptOutputs(graph, wishes);
   report["minimum_os"] = MilOpsets()[opset].names[0];
   report["operations"] = CountsOf(program);
+  for (const std::string& note : written.notes) report["notes"].push_back(note);
+  if (!source.free.empty()) {
+    report["notes"].push_back(absl::StrCat(
+        "the sizes of inputs are free: ", source.free.Text(), "; the segments are those of ",
+        absl::StrJoin(source.free.Largest(), ",", absl::PairFormatter("="))));
+  }
   AddPortNotes(graph, graph.inputs, program.inputs, wishes, report["notes"]);
   AddPortNotes(graph, outputs, OutputsOf(program), wishes, report["notes"]);
-  PackageText text{.description = absl::StrCat(report["model"].get<std::string>(),
+  const ModelText& own = source.text;
+  PackageText text{.description = absl::StrCat(own.description, own.description.empty() ? "" : "\n",
+                                               report["model"].get<std::string>(),
                                                ", converted from ONNX by Anemone ", kVersion),
-                   .plan = JsonText(report)};
+                   .author = own.author,
+                   .version = own.version,
+                   .license = own.license,
+                   .other = own.other};
+  text.other["anemone.plan"] = JsonText(report);
   text.inputs.reserve(graph.inputs.size());
-  for (ValueId id : graph.inputs) text.inputs.push_back(Described(graph.values[id], wishes));
+  for (ValueId id : graph.inputs) text.inputs.push_back(Described(graph.values[id], source));
   text.outputs.reserve(outputs.size());
-  for (ValueId id : outputs) text.outputs.push_back(Described(graph.values[id], wishes));
+  for (ValueId id : outputs) text.outputs.push_back(Described(graph.values[id], source));
   return writer->Finish(program, opset, text);
 }
 
@@ -152,25 +216,41 @@ absl::StatusOr<Json> ConvertToPackage(const std::string& path, const std::string
   ANEMONE_RETURN_IF_ERROR(CheckIsNotInput(package, FilesOfModel(path)));
   ANEMONE_ASSIGN_OR_RETURN(const PortWishes wishes,
                            ReadPortWishes(options.image_inputs, options.states));
-  ANEMONE_ASSIGN_OR_RETURN(PlanOptions planning, PlanOptionsOf(options.settings));
-  auto runtime = std::make_shared<LazyRuntime>(1, options.settings.ort_library);
-  ANEMONE_ASSIGN_OR_RETURN(Model model,
-                           ImportFile(path, ImportingOptions(options.settings, runtime)));
+  ANEMONE_ASSIGN_OR_RETURN(const ModelText text,
+                           ModelText::Of(path, options.metadata, options.descriptions));
+  ANEMONE_ASSIGN_OR_RETURN(const FreeSizes free, FreeSizes::Of(options.settings));
+  Settings settings = options.settings;
+  settings.dim_ranges.clear();
+  ANEMONE_ASSIGN_OR_RETURN(PlanOptions planning, PlanOptionsOf(settings));
+  auto runtime = std::make_shared<LazyRuntime>(1, settings.ort_library);
+  auto import = [&](const SizeMap& sizes) {
+    ImportOptions importing = ImportingOptions(settings, runtime);
+    importing.dims.insert(sizes.begin(), sizes.end());
+    return ImportFile(path, importing);
+  };
+  ANEMONE_ASSIGN_OR_RETURN(Model model, import({}));
   runtime->ExplainMissing(model);
-  ANEMONE_ASSIGN_OR_RETURN(const MilPlan planned, PlanForMil(model, planning));
-  if (options.accept) ANEMONE_RETURN_IF_ERROR(options.accept(model, planned.plan));
+  std::optional<Model> bound;
+  if (!free.empty()) {
+    ANEMONE_RETURN_IF_ERROR(free.CheckSymbols(model.graph));
+    ANEMONE_RETURN_IF_ERROR(free.CheckModel(import));
+    ANEMONE_ASSIGN_OR_RETURN(bound, import(free.Largest()));
+  }
+  const Model& planned = bound ? *bound : model;
+  ANEMONE_ASSIGN_OR_RETURN(const MilPlan plan, PlanForMil(planned, planning));
+  if (options.accept) ANEMONE_RETURN_IF_ERROR(options.accept(planned, plan.plan));
   ANEMONE_ASSIGN_OR_RETURN(std::unique_ptr<NewFolder> made, NewFolder::Make(package));
   Json report = {{"schema", 1},
                  {"version", kVersion},
                  {"model", fs::path(path).filename().string()},
-                 {"target", std::string(planned.plan.target->option_name())},
+                 {"target", std::string(plan.plan.target->option_name())},
                  {"to", kPackageFormat},
                  {"inputs", PortsJson(model.graph, model.graph.inputs)},
                  {"outputs", PortsJson(model.graph, model.graph.outputs)},
-                 {"segments", SegmentsJson(model, planned)},
-                 {"notes", planned.notes}};
-  absl::Status written =
-      WritePackage(model, planned, wishes, options.minimum_os, made->path(), report);
+                 {"segments", SegmentsJson(planned, plan)},
+                 {"notes", plan.notes}};
+  absl::Status written = WritePackage({model, planned, plan, free, wishes, text},
+                                      options.minimum_os, made->path(), report);
   if (!written.ok()) return Annotated(written, path);
   ANEMONE_RETURN_IF_ERROR(made->PutIntoPlace());
   return report;

@@ -14,13 +14,14 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "anemone/version.h"
 #include "base/mapped_file.h"
 #include "base/status_macros.h"
 #include "engine/formats/mil_emitter.h"
 #include "engine/formats/mil_operations.h"
-#include "provider/coreml/core_ml_forms.h"
 #include "provider/coreml/mil_proto.h"
+#include "provider/coreml/program_writer.h"
 
 #define XXH_INLINE_ALL
 #include "xxhash.h"
@@ -33,6 +34,25 @@ namespace spec = CoreML::Specification;
 
 constexpr char kFolder[] = "com.apple.CoreML";  // below Data
 constexpr int kHalfPorts = 1;                   // ios16: the first opset with ports of fp16
+constexpr int kListedInputs = 3;                // ios18: with lists of shapes for several inputs
+
+// An output of free size has no shape here; that of an input is the default.
+void DescribeShape(const std::vector<int64_t>& shape, const PackageText::Port& text,
+                   spec::ArrayFeatureType& to) {
+  for (const SizeRange& range : text.ranges) {
+    to.add_shape(range.first);
+    spec::SizeRange& made = *to.mutable_shaperange()->add_sizeranges();
+    made.set_lowerbound(range.first);
+    made.set_upperbound(range.second);
+  }
+  for (const std::vector<int64_t>& one : text.shapes) {
+    auto& listed = *to.mutable_enumeratedshapes()->add_shapes()->mutable_shape();
+    listed.Assign(one.begin(), one.end());
+    if (to.shape_size() == 0) to.mutable_shape()->Assign(one.begin(), one.end());
+  }
+  if (to.shape_size() > 0 || HasFree(shape)) return;
+  to.mutable_shape()->Assign(shape.begin(), shape.end());
+}
 
 void Describe(const MilOutput& port, const PackageText::Port& text, spec::FeatureDescription& to) {
   to.set_name(port.name);
@@ -49,7 +69,7 @@ void Describe(const MilOutput& port, const PackageText::Port& text, spec::Featur
   spec::ArrayFeatureType& array = IsState(port)
                                       ? *to.mutable_type()->mutable_statetype()->mutable_arraytype()
                                       : *to.mutable_type()->mutable_multiarraytype();
-  for (int64_t extent : shape) array.add_shape(extent);
+  DescribeShape(shape, text, array);
   array.set_datatype(port.type.dtype == "fp32"    ? spec::ArrayFeatureType::FLOAT32
                      : port.type.dtype == "int32" ? spec::ArrayFeatureType::INT32
                                                   : spec::ArrayFeatureType::FLOAT16);
@@ -71,9 +91,10 @@ absl::StatusOr<spec::Model> ModelOf(const MilProgram& program, const MilOpset& o
   }
   spec::Metadata& metadata = *description.mutable_metadata();
   metadata.set_shortdescription(text.description);
-  metadata.set_author("Anemone");
-  metadata.set_versionstring(kVersion);
-  (*metadata.mutable_userdefined())["anemone.plan"] = text.plan;
+  metadata.set_author(text.author);
+  metadata.set_versionstring(text.version);
+  metadata.set_license(text.license);
+  metadata.mutable_userdefined()->insert(text.other.begin(), text.other.end());
   ANEMONE_RETURN_IF_ERROR(WriteMilProto(program, opset, *made.mutable_mlprogram()));
   if (made.ByteSizeLong() > std::numeric_limits<int32_t>::max()) {
     return absl::ResourceExhaustedError(
@@ -141,8 +162,9 @@ std::vector<MilOutput> OutputsOf(const MilProgram& program) {
   return outputs;
 }
 
-absl::StatusOr<int> OpsetFor(const MilProgram& program, const std::string& asked) {
+absl::StatusOr<int> OpsetFor(const MilProgram& program, const std::string& asked, bool has_lists) {
   ANEMONE_ASSIGN_OR_RETURN(int oldest, OldestOpset(program));
+  if (has_lists) oldest = std::max(oldest, kListedInputs);
   std::vector<MilOutput> ports = OutputsOf(program);
   ports.insert(ports.end(), program.inputs.begin(), program.inputs.end());
   for (const MilOutput& port : ports) {
@@ -153,7 +175,8 @@ absl::StatusOr<int> OpsetFor(const MilProgram& program, const std::string& asked
   if (wanted >= oldest) return wanted;
   return absl::UnimplementedError(
       absl::StrCat("--minimum-os ", asked, ": the model has operations, types or ports that only ",
-                   MilOpsets()[oldest].names[0], " and later systems have; leave the option out"));
+                   absl::StrJoin(MilOpsets()[oldest].names, " and "),
+                   " and later systems have; give one of these, or leave the option out"));
 }
 
 PackageWriter::PackageWriter(std::string folder, std::string data)
@@ -193,7 +216,6 @@ absl::StatusOr<PortNames> SaveSegmentPackage(const Network& network, const Targe
   }
   ANEMONE_ASSIGN_OR_RETURN(std::unique_ptr<PackageWriter> writer, PackageWriter::Make(folder));
   ANEMONE_ASSIGN_OR_RETURN(MilText written, WriteMilProgram(network, target, writer->blobs()));
-  GiveCoreMlForms(written.program);
   ANEMONE_ASSIGN_OR_RETURN(const int opset, OpsetFor(written.program, ""));
   PackageText text{.description = absl::StrCat("An engine segment for ", target.option_name(),
                                                ", by Anemone ", kVersion)};

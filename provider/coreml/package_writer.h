@@ -7,6 +7,7 @@
 #ifndef ANEMONE_PROVIDER_COREML_PACKAGE_WRITER_H_
 #define ANEMONE_PROVIDER_COREML_PACKAGE_WRITER_H_
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -18,6 +19,7 @@
 #include "engine/network.h"
 #include "engine/port_names.h"
 #include "engine/target.h"
+#include "provider/coreml/free_sizes.h"
 #include "provider/coreml/weights_file.h"
 
 namespace anemone {
@@ -27,10 +29,13 @@ struct PackageText {
   struct Port {
     std::string description;
     bool is_image = false;  // an input of shape 1x3xHxW or 1x1xHxW
+    // Of an input with free sizes, one of these: the bounds of each dimension, or all shapes.
+    std::vector<SizeRange> ranges = {};
+    std::vector<std::vector<int64_t>> shapes = {};
   };
   std::vector<Port> inputs, outputs;  // in the program's order
-  std::string description;
-  std::string plan;  // JSON, with the key anemone.plan
+  std::string description, author, version, license;
+  std::map<std::string, std::string> other;  // user-defined metadata, by key
 };
 
 // Inputs of the type "state<fp16>" are states.
@@ -40,8 +45,10 @@ bool IsState(const MilOutput& port);
 std::vector<MilOutput> OutputsOf(const MilProgram& program);
 
 // The number of the opset named `asked` (engine/formats/mil_operations.h), or of the oldest that
-// has all of the program if it is empty. kUnimplemented: the program needs a later system.
-absl::StatusOr<int> OpsetFor(const MilProgram& program, const std::string& asked);
+// has all of the program if it is empty. `has_lists`: several inputs have lists of shapes.
+// kUnimplemented: the program needs a later system.
+absl::StatusOr<int> OpsetFor(const MilProgram& program, const std::string& asked,
+                             bool has_lists = false);
 
 class PackageWriter {
  public:
@@ -49,7 +56,7 @@ class PackageWriter {
   static absl::StatusOr<std::unique_ptr<PackageWriter>> Make(std::string folder);
 
   MilBlobSink blobs();
-  // Errors: kPermissionDenied, kResourceExhausted (4 GiB of weights, or 2 GB without them).
+  // Errors: kPermissionDenied, kResourceExhausted (2 GB without the weights).
   absl::Status Finish(const MilProgram& program, int opset, const PackageText& text);
 
  private:

@@ -7,14 +7,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "base/near_names.h"
 #include "base/status_macros.h"
-#include "base/usage_error.h"
 #include "engine/constant.h"
 #include "engine/formats/mil_emitter.h"
 #include "engine/formats/mil_weights.h"
 #include "importer/elements.h"
-#include "provider/coreml/core_ml_forms.h"
 
 namespace anemone {
 namespace {
@@ -32,50 +29,31 @@ std::string Identifier(const std::string& name) {
   return made;
 }
 
-std::vector<std::pair<std::string, MilValue>> Named(const std::string& name) {
-  return {{"name", {{"string", std::nullopt}, name, std::nullopt}}};
-}
-
-// The type of a port: Core ML has fp16, fp32 and int32.
-const char* PortType(DataType type) {
-  if (type == DataType::kFloat16) return "fp16";
-  if (IsFloating(type)) return "fp32";
-  return MilTypeOf(type) == nullptr ? nullptr : "int32";
-}
-
-// `option` names a port that is not one of `ports`.
-absl::Status NoPort(absl::string_view option, const std::string& name, const char* kind,
-                    const Graph& graph, const std::vector<ValueId>& ports) {
-  std::vector<std::string> names;
-  names.reserve(ports.size());
-  for (ValueId id : ports) names.push_back(graph.values[id].name);
-  return UsageError(absl::StrCat(option, ": the model has no ", kind, " '", name, "'; it has ",
-                                 names.empty() ? "none" : NearText(name, names)));
-}
-
-// "float32 1x4".
-std::string FormText(const Value& value) {
-  return absl::StrCat(DataTypeName(value.type), " ",
-                      value.is_static() ? DimsToString(value.dims()) : "of a shape not known");
-}
-
-absl::Status NotSaid(const Value& value, const char* what) {
-  return absl::UnimplementedError(absl::StrCat("'", value.name, "' ", what));
-}
-
 // Core ML has no arrays without elements.
 bool IsEmpty(const MilShape& shape) {
   return std::find(shape.begin(), shape.end(), 0) != shape.end();
 }
 
-// kUnimplemented unless Core ML can have an array of this shape.
-absl::Status CheckShape(const Value& value, const std::optional<MilShape>& shape) {
-  if (!shape) return NotSaid(value, "has a free dimension; bind it with --dim NAME=N or --shape");
-  if (IsEmpty(*shape)) return NotSaid(value, "has no elements");
-  if (shape->size() <= kHighestRank) return absl::OkStatus();
-  return absl::UnimplementedError(
-      absl::StrCat("'", value.name, "' has ", shape->size(), " dimensions, and Core ML's arrays ",
-                   "have at most ", kHighestRank, "; reshape it to fewer in the model"));
+// Whether two shapes may be those of one variable: an extent may be known to one only.
+bool Agree(const MilShape& a, const MilShape& b) {
+  if (a.size() != b.size()) return false;
+  for (size_t i = 0; i < a.size(); ++i) {
+    if (a[i] != b[i] && a[i] != kFree && b[i] != kFree) return false;
+  }
+  return true;
+}
+
+// The axes of extent 1, and the other extents.
+std::vector<int64_t> OnesOf(const MilShape& shape) {
+  std::vector<int64_t> axes;
+  for (size_t i = 0; i < shape.size(); ++i) {
+    if (shape[i] == 1) axes.push_back(static_cast<int64_t>(i));
+  }
+  return axes;
+}
+MilShape WithoutOnes(MilShape shape) {
+  shape.erase(std::remove(shape.begin(), shape.end(), 1), shape.end());
+  return shape;
 }
 
 // Integers outside of int32's range (ONNX's "to the end" in int64) become its ends.
@@ -83,6 +61,20 @@ int64_t IntegerAt(const Tensor& tensor, int64_t i) {
   using Ends = std::numeric_limits<int32_t>;
   const double number = NumberReaderOf(tensor.type())(tensor, i);
   return static_cast<int64_t>(std::clamp<double>(number, Ends::min(), Ends::max()));
+}
+
+// The integers that int32 does not hold, without the ends of int64, which ONNX uses for "to the
+// end".
+int64_t CountBeyond(const Tensor& tensor) {
+  using Wide = std::numeric_limits<int64_t>;
+  int64_t count = 0;
+  for (int64_t i = 0; i < tensor.elements(); ++i) {
+    const double number = NumberReaderOf(tensor.type())(tensor, i);
+    const bool is_end =
+        number == static_cast<double>(Wide::max()) || number == static_cast<double>(Wide::min());
+    count += !is_end && number != static_cast<double>(IntegerAt(tensor, i)) ? 1 : 0;
+  }
+  return count;
 }
 
 // The numbers as floats, without rounding to fp16.
@@ -121,10 +113,40 @@ std::optional<MilShape> MilShapeOf(const Value& value) {
   if (value.constant) {
     return value.constant->dims().empty() ? MilShape{1} : value.constant->dims();
   }
-  if (!value.is_static()) return std::nullopt;
-  MilShape shape = value.dims();
+  if (!value.shape) return std::nullopt;
+  MilShape shape;
+  shape.reserve(value.shape->size());
+  for (const Dim& dim : *value.shape) shape.push_back(dim.known() ? dim.size : kFree);
   if (shape.empty()) shape = {1};
   return shape;
+}
+
+std::vector<std::pair<std::string, MilValue>> Named(const std::string& name) {
+  return {{"name", {{"string", std::nullopt}, name, std::nullopt}}};
+}
+
+absl::Status NotSaid(const Value& value, const char* what) {
+  return absl::UnimplementedError(absl::StrCat("'", value.name, "' ", what));
+}
+
+bool HasFree(const MilShape& shape) {
+  return std::find(shape.begin(), shape.end(), kFree) != shape.end();
+}
+
+// kUnimplemented unless Core ML can have an array of this shape.
+absl::Status ProgramWriter::CheckShape(const Value& value,
+                                       const std::optional<MilShape>& shape) const {
+  if (!shape) return NotSaid(value, "has a number of dimensions that is only known at run time");
+  if (!may_be_free_ && HasFree(*shape)) {
+    return NotSaid(value,
+                   "has a free dimension, or a size that is only known at run time; bind free "
+                   "dimensions with --dim NAME=N or --shape, or give a range, --dim NAME=N..M");
+  }
+  if (IsEmpty(*shape)) return NotSaid(value, "has no elements");
+  if (shape->size() <= kHighestRank) return absl::OkStatus();
+  return absl::UnimplementedError(
+      absl::StrCat("'", value.name, "' has ", shape->size(), " dimensions, and Core ML's arrays ",
+                   "have at most ", kHighestRank, "; reshape it to fewer in the model"));
 }
 
 std::string ProgramWriter::Take(const std::string& wish) {
@@ -179,9 +201,24 @@ MilVar ProgramWriter::Flags(const Json& values, MilShape shape) {
   return {name, "bool", std::move(shape)};
 }
 
+void ProgramWriter::AddNote(std::string note) {
+  if (std::find(notes_.begin(), notes_.end(), note) == notes_.end()) {
+    notes_.push_back(std::move(note));
+  }
+}
+
 MilVar ProgramWriter::Constant(const Tensor& tensor, const std::string& dtype,
                                const MilShape& shape) {
   const MilType type{dtype, shape};
+  if (dtype == "fp16") {
+    if (auto weight = CompressedMilWeight(tensor, shape, nullptr, blobs_)) {
+      const std::string name = Take(wish_);
+      program_.statements.push_back(
+          DeclarationOf(*std::move(weight), {type, name},
+                        [this](MilValue part) { return Const(std::move(part), "const"); }));
+      return {name, dtype, shape};
+    }
+  }
   const bool is_float = dtype == "fp16" || dtype == "fp32";
   if (is_float && tensor.elements() >= kFewElements) {
     const bool as_it_is = dtype == "fp16" && IsFloating(tensor.type());
@@ -193,6 +230,10 @@ MilVar ProgramWriter::Constant(const Tensor& tensor, const std::string& dtype,
     const std::vector<float> numbers = dtype == "fp16" ? RoundedFloats(tensor) : FloatsOf(tensor);
     for (float number : numbers) data.push_back(static_cast<double>(number));
   } else {
+    if (const int64_t count = CountBeyond(tensor); count > 0) {
+      AddNote(absl::StrCat("'", wish_, "': ", count, count == 1 ? " integer is" : " integers are",
+                           " beyond int32, and become", count == 1 ? "s" : "", " its end"));
+    }
     for (int64_t i = 0; i < tensor.elements(); ++i) {
       const int64_t number = IntegerAt(tensor, i);
       if (dtype == "bool") data.push_back(number != 0);
@@ -231,107 +272,37 @@ MilVar ProgramWriter::Cast(const MilVar& from, const std::string& dtype) {
   return found->second;
 }
 
+bool ProgramWriter::CanReshape(const MilVar& from, const MilShape& shape) {
+  return Agree(from.shape, shape) || std::count(shape.begin(), shape.end(), kFree) <= 1 ||
+         Agree(WithoutOnes(from.shape), WithoutOnes(shape));
+}
+
+// With two or more free sizes, axes of extent 1 are removed, and then inserted.
 MilVar ProgramWriter::Reshape(const MilVar& from, const MilShape& shape) {
-  if (from.shape == shape) return from;
+  if (Agree(from.shape, shape)) return {from.name, from.dtype, shape};
   auto [found, is_new] = reshaped_.try_emplace({from.name, shape});
-  if (is_new) {
-    found->second =
-        Emit("reshape", {{"x", {from.name}}, {"shape", {Ints(shape)}}}, from.dtype, shape);
+  if (!is_new) return found->second;
+  if (std::count(shape.begin(), shape.end(), kFree) <= 1) {
+    return found->second =
+               Emit("reshape", {{"x", {from.name}}, {"shape", {Ints(shape)}}}, from.dtype, shape);
   }
+  MilVar made = from;
+  if (const std::vector<int64_t> axes = OnesOf(from.shape); !axes.empty()) {
+    made = Emit("squeeze", {{"x", {made.name}}, {"axes", {Ints(axes)}}}, made.dtype,
+                WithoutOnes(from.shape));
+  }
+  if (const std::vector<int64_t> axes = OnesOf(shape); !axes.empty()) {
+    made = Emit("expand_dims", {{"x", {made.name}}, {"axes", {Ints(axes)}}}, made.dtype, shape);
+  }
+  return found->second = std::move(made);
+}
+
+MilVar ProgramWriter::ExtentsOf(const MilVar& from) {
+  const auto rank = static_cast<int64_t>(from.shape.size());
+  if (!HasFree(from.shape)) return {Ints(from.shape), "int32", {rank}};
+  auto [found, is_new] = extents_.try_emplace(from.name);
+  if (is_new) found->second = Emit("shape", {{"x", {from.name}}}, "int32", {rank});
   return found->second;
-}
-
-absl::Status ProgramWriter::AddPorts(const PortWishes& wishes) {
-  std::set<std::string> known;
-  for (ValueId id : graph_.inputs) {
-    const Value& value = graph_.values[id];
-    known.insert(value.name);
-    const char* dtype = PortType(value.type);
-    if (dtype == nullptr) return NotSaid(value, "has a type that Core ML's programs do not have");
-    const std::optional<MilShape> shape = MilShapeOf(value);
-    ANEMONE_RETURN_IF_ERROR(CheckShape(value, shape));
-    const std::string name = Take(value.name);
-    values_[id] = {name, dtype, *shape};
-    program_.inputs.push_back({{dtype, *shape}, name});
-    if (auto image = wishes.images.find(value.name); image != wishes.images.end()) {
-      ANEMONE_RETURN_IF_ERROR(AddImage(id, image->second));
-    }
-    if (auto state = wishes.states.find(value.name); state != wishes.states.end()) {
-      ANEMONE_RETURN_IF_ERROR(AddState(id, state->second));
-    }
-  }
-  for (ValueId id : graph_.outputs) output_names_.push_back(Take(graph_.values[id].name));
-  for (const auto& [name, wish] : wishes.images) {
-    if (known.count(name) != 0) continue;
-    return NoPort(absl::StrCat("--image-input ", name), name, "input", graph_, graph_.inputs);
-  }
-  for (const auto& [name, present] : wishes.states) {
-    if (known.count(name) != 0) continue;
-    return NoPort(absl::StrCat("--state ", name, "=", present), name, "input", graph_,
-                  graph_.inputs);
-  }
-  return absl::OkStatus();
-}
-
-// An image's pixels are numbers from 0 to 255 in an array N, C, H, W of fp32.
-absl::Status ProgramWriter::AddImage(ValueId input, const ImageWish& wish) {
-  const Value& value = graph_.values[input];
-  MilVar& variable = values_[input];
-  const MilShape shape = variable.shape;
-  if (shape.size() != 4 || shape[0] != 1 || (shape[1] != 1 && shape[1] != 3)) {
-    return UsageError(absl::StrCat("--image-input ", value.name,
-                                   ": want an input of shape 1x3xHxW or 1x1xHxW, got ",
-                                   DimsToString(shape)));
-  }
-  program_.inputs.back().type.dtype = variable.dtype = "fp32";
-  NameAfter(value.name);
-  const std::string dtype = MilTypeOf(value.type);
-  const bool has_bias =
-      std::any_of(wish.bias.begin(), wish.bias.end(), [](double b) { return b != 0; });
-  if (dtype == "int32" && (wish.scale != 1 || has_bias)) {
-    return UsageError(
-        absl::StrCat("--image-input ", value.name, ": an input of integers has no scale and bias"));
-  }
-  if (wish.scale != 1) {
-    variable =
-        Emit("mul", {{"x", {variable.name}}, {"y", {Number(wish.scale, "fp32")}}}, "fp32", shape);
-  }
-  if (has_bias) {
-    std::vector<float> bias(wish.bias.begin(), wish.bias.end());
-    if (static_cast<int64_t>(bias.size()) != 1 && static_cast<int64_t>(bias.size()) != shape[1]) {
-      return UsageError(
-          absl::StrCat("--image-input ", value.name, ": want one bias, or one for each channel"));
-    }
-    const auto count = static_cast<int64_t>(bias.size());
-    const MilVar added = Constant(Tensor::Floats({count}, bias), "fp32", {1, count, 1, 1});
-    variable = Emit("add", {{"x", {variable.name}}, {"y", {added.name}}}, "fp32", shape);
-  }
-  return absl::OkStatus();
-}
-
-// A state is an array of fp16; the model reads it once, before it is written.
-absl::Status ProgramWriter::AddState(ValueId input, const std::string& present) {
-  const Value& value = graph_.values[input];
-  const auto output = std::find_if(graph_.outputs.begin(), graph_.outputs.end(),
-                                   [&](ValueId id) { return graph_.values[id].name == present; });
-  if (output == graph_.outputs.end()) {
-    return NoPort(absl::StrCat("--state ", value.name, "=", present), present, "output", graph_,
-                  graph_.outputs);
-  }
-  const Value& next = graph_.values[*output];
-  if (!IsFloating(value.type) || !IsFloating(next.type) || MilShapeOf(next) != MilShapeOf(value)) {
-    return UsageError(absl::StrCat("--state ", value.name, "=", present,
-                                   ": want an input and an output of floats with the same shape; '",
-                                   value.name, "' is ", FormText(value), " and '", present, "' is ",
-                                   FormText(next)));
-  }
-  MilVar& variable = values_[input];
-  program_.inputs.back().type.dtype = "state<fp16>";
-  const MilVar state = variable;
-  NameAfter(value.name);
-  variable = Emit("read_state", {{"input", {state.name}}}, "fp16", state.shape);
-  states_[*output] = state;
-  return absl::OkStatus();
 }
 
 absl::StatusOr<MilVar> ProgramWriter::Read(ValueId id, const std::string& dtype) {
@@ -358,6 +329,9 @@ absl::Status ProgramWriter::Set(ValueId id, MilVar variable, bool keeps_fp32) {
   const std::optional<MilShape> shape = MilShapeOf(value);
   if (dtype == nullptr) return NotSaid(value, "has a type that Core ML's programs do not have");
   ANEMONE_RETURN_IF_ERROR(CheckShape(value, shape));
+  if (!CanReshape(variable, *shape)) {
+    return NotSaid(value, "has several sizes that are only known at run time");
+  }
   const std::string wanted = keeps_fp32 && variable.dtype == "fp32" ? "fp32" : dtype;
   values_[id] = Cast(Reshape(variable, *shape), wanted);
   return absl::OkStatus();
@@ -392,7 +366,6 @@ absl::Status ProgramWriter::Bind(const Segment& segment, const MilProgram& part,
 
 absl::Status ProgramWriter::AddSegment(const Segment& segment, const Target& target) {
   ANEMONE_ASSIGN_OR_RETURN(MilText part, WriteMilProgram(segment.network, target, blobs_));
-  GiveCoreMlForms(part.program);
   std::map<std::string, std::string> names;
   std::map<std::string, MilType> types;
   ANEMONE_RETURN_IF_ERROR(Bind(segment, part.program, names));
@@ -419,38 +392,6 @@ absl::Status ProgramWriter::AddSegment(const Segment& segment, const Target& tar
     ANEMONE_RETURN_IF_ERROR(Set(segment.outputs[i], {names.at(port), type.dtype, *type.shape}));
   }
   return absl::OkStatus();
-}
-
-absl::Status ProgramWriter::AddOutputs() {
-  for (size_t i = 0; i < graph_.outputs.size(); ++i) {
-    const Value& value = graph_.values[graph_.outputs[i]];
-    const char* dtype = PortType(value.type);
-    if (dtype == nullptr) return NotSaid(value, "has a type that Core ML's programs do not have");
-    NameAfter(value.name);
-    if (auto state = states_.find(graph_.outputs[i]); state != states_.end()) {
-      ANEMONE_ASSIGN_OR_RETURN(const MilVar next, Read(graph_.outputs[i], "fp16"));
-      MilStatement write{.op = "write_state",
-                         .arguments = {{"input", {state->second.name}}, {"data", {next.name}}}};
-      write.attributes = Named(Take(absl::StrCat(value.name, "_write")));
-      program_.statements.push_back(std::move(write));
-      continue;
-    }
-    auto found = values_.find(graph_.outputs[i]);
-    const std::string own = found == values_.end() ? MilTypeOf(value.type) : found->second.dtype;
-    ANEMONE_ASSIGN_OR_RETURN(const MilVar variable, Read(graph_.outputs[i], own));
-    const bool is_cast = variable.dtype != dtype;
-    MilStatement statement{.outputs = {{{dtype, variable.shape}, output_names_[i]}},
-                           .op = is_cast ? "cast" : "identity",
-                           .arguments = {{"x", {variable.name}}}};
-    if (is_cast) statement.arguments.push_back({"dtype", {Text(dtype)}});
-    statement.attributes = Named(output_names_[i]);
-    program_.statements.push_back(std::move(statement));
-    program_.outputs.push_back(output_names_[i]);
-  }
-  if (!program_.outputs.empty()) return absl::OkStatus();
-  constexpr char kNothing[] = "nothing would be left to predict; keep one output";
-  if (states_.empty()) return absl::UnimplementedError(kNothing);
-  return UsageError(absl::StrCat("--state: ", kNothing));
 }
 
 }  // namespace anemone

@@ -2,7 +2,8 @@
 //
 // A value of the model is a variable of the program: fp16 for all float types (fp32 where a node
 // needs the range), int32 for all integers, bool. A value of rank 0 has the shape [1]. A variable
-// is cast and reshaped where it is read, once for each type and shape.
+// is cast and reshaped where it is read, once for each type and shape. In a program for several
+// sizes (provider/coreml/free_sizes.h), a size that is only known at run time is kFree.
 #ifndef ANEMONE_PROVIDER_COREML_PROGRAM_WRITER_H_
 #define ANEMONE_PROVIDER_COREML_PROGRAM_WRITER_H_
 
@@ -28,6 +29,10 @@ namespace anemone {
 
 using MilShape = std::vector<int64_t>;
 
+// A size that is only known at run time, as an extent.
+inline constexpr int64_t kFree = -1;
+bool HasFree(const MilShape& shape);
+
 // A variable of the program.
 struct MilVar {
   std::string name;
@@ -39,12 +44,20 @@ struct MilVar {
 // and what is not a tensor.
 const char* MilTypeOf(DataType type);
 
-// The shape of a value in the program; nullopt if it is not known.
+// The shape of a value in the program; nullopt if its rank is not known.
 std::optional<MilShape> MilShapeOf(const Value& value);
+
+// The attribute that holds a statement's name.
+std::vector<std::pair<std::string, MilValue>> Named(const std::string& name);
+
+// kUnimplemented: "'NAME' " and what Core ML cannot have of it.
+absl::Status NotSaid(const Value& value, const char* what);
 
 class ProgramWriter {
  public:
-  ProgramWriter(const Graph& graph, const MilBlobSink& blobs) : graph_(graph), blobs_(blobs) {
+  // `may_be_free`: sizes may be kFree.
+  ProgramWriter(const Graph& graph, const MilBlobSink& blobs, bool may_be_free = false)
+      : graph_(graph), blobs_(blobs), may_be_free_(may_be_free) {
     program_.build_info = {{"component", "anemone"}};
   }
 
@@ -59,6 +72,7 @@ class ProgramWriter {
   absl::Status AddOutputs();
 
   const Graph& graph() const { return graph_; }
+  bool may_be_free() const { return may_be_free_; }
   const MilProgram& program() const { return program_; }
 
   // The value, also if it is a constant, as a variable of `dtype`. kUnimplemented if Core ML does
@@ -73,7 +87,12 @@ class ProgramWriter {
   std::vector<MilVar> EmitAll(const std::string& op, std::vector<MilArgument> arguments,
                               std::vector<MilType> types);
   MilVar Cast(const MilVar& from, const std::string& dtype);
+  // kFree in a shape is the size that the other extents leave. The second is false if there are two
+  // or more, and the shapes differ in more than extents of 1.
   MilVar Reshape(const MilVar& from, const MilShape& shape);
+  static bool CanReshape(const MilVar& from, const MilShape& shape);
+  // The extents at run time, as int32.
+  MilVar ExtentsOf(const MilVar& from);
 
   // Constants; each returns the name. Equal ones are written once.
   std::string Bool(bool value);
@@ -86,12 +105,17 @@ class ProgramWriter {
   // A tensor of numbers, in the weights file if it is large and has floats.
   MilVar Constant(const Tensor& tensor, const std::string& dtype, const MilShape& shape);
 
+  // What the user should know of the program's numbers; each text once.
+  void AddNote(std::string note);
+  const std::vector<std::string>& notes() const { return notes_; }
+
   // The names that statements get: the value that a node computes.
   void NameAfter(const std::string& value) { wish_ = value; }
 
  private:
   std::string Take(const std::string& wish);
   std::string Const(MilValue value, const std::string& wish);
+  absl::Status CheckShape(const Value& value, const std::optional<MilShape>& shape) const;
   absl::Status AddImage(ValueId input, const ImageWish& wish);
   absl::Status AddState(ValueId input, const std::string& present);
   absl::Status Bind(const Segment& segment, const MilProgram& part,
@@ -99,8 +123,9 @@ class ProgramWriter {
 
   const Graph& graph_;
   const MilBlobSink& blobs_;
+  const bool may_be_free_;
   MilProgram program_;
-  std::vector<std::string> output_names_;
+  std::vector<std::string> output_names_, notes_;
   std::set<std::string> taken_;
   std::map<std::string, int> last_;
   std::map<ValueId, MilVar> values_;
@@ -108,6 +133,7 @@ class ProgramWriter {
   std::map<std::pair<ValueId, std::string>, MilVar> constants_;
   std::map<std::pair<std::string, std::string>, MilVar> casts_;  // by variable and type
   std::map<std::pair<std::string, MilShape>, MilVar> reshaped_;  // by variable and shape
+  std::map<std::string, MilVar> extents_;                        // by variable
   std::map<std::string, std::string> scalars_;                   // by type and text
   std::string wish_ = "value";
 };

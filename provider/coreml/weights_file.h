@@ -23,8 +23,8 @@ class WeightsFile {
   // The offset of the tensor's chunk, as MilBlobWriter::Add().
   int64_t Add(const Tensor& tensor, absl::string_view dtype);
   int chunks() const { return static_cast<int>(chunks_); }
-  // Ends the file. A file without chunks is removed. Errors: kResourceExhausted (4 GiB or more),
-  // kPermissionDenied (it cannot be written).
+  // Ends the file. A file without chunks is removed. Error: kPermissionDenied (it
+  // cannot be written).
   absl::Status Finish();
 
  private:

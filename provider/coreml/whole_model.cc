@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "kernels/fp16_range.h"
@@ -49,11 +50,22 @@ bool NeedsRange(const PlanEntry& entry) {
          (rule == kFp16Range || rule == kIntegerRange || rule == kIntegerForm);
 }
 
+// The nodes are one unit with a sum between them, such as a layer normalization in parts: the unit
+// may add what exceeds fp16.
+bool SumsBetween(const Graph& graph, const PlanEntry& entry) {
+  return entry.nodes.size() > 1 &&
+         std::any_of(entry.nodes.begin(), entry.nodes.end(), [&](NodeId node) {
+           return absl::StartsWith(graph.nodes[node].op_type, "Reduce");
+         });
+}
+
 absl::Status WriteNode(const Model& model, const Node& node, bool needs_range, ProgramWriter& to) {
   const MilNode* row = FindMilNode(node);
   absl::Status status;
   if (row == nullptr) {
-    status = absl::UnimplementedError("no MIL operation is known for the operator");
+    status = absl::UnimplementedError(absl::StrCat(
+        "no MIL operation is known for the operator",
+        to.may_be_free() ? " with free sizes; convert it for one size, with --dim NAME=N" : ""));
   } else {
     to.NameAfter(model.graph.values[NamingOutput(node)].name);
     NodeWriter writer(to, node, needs_range ? "fp32" : "fp16");
@@ -87,8 +99,35 @@ absl::StatusOr<MilPlan> PlanForMil(const Model& model, PlanOptions options) {
   }
 }
 
-absl::StatusOr<MilProgram> WriteWholeModel(const Model& model, const Plan& plan,
-                                           const PortWishes& wishes, const MilBlobSink& blobs) {
+std::set<std::string> HalfOrigins(const Model& model, const Plan& plan) {
+  std::set<std::string> found;
+  for (const PlanEntry& entry : plan.entries) {
+    if (NeedsRange(entry) || SumsBetween(model.graph, entry)) continue;
+    for (NodeId node : entry.nodes) {
+      for (OriginId origin : model.graph.nodes[node].origins) {
+        found.insert(model.origins[origin].id);
+      }
+    }
+  }
+  return found;
+}
+
+absl::StatusOr<WrittenModel> WriteFreeModel(const Model& model, const std::set<std::string>& halves,
+                                            const PortWishes& wishes, const MilBlobSink& blobs) {
+  ProgramWriter writer(model.graph, blobs, /*may_be_free=*/true);
+  ANEMONE_RETURN_IF_ERROR(writer.AddPorts(wishes));
+  for (const Node& node : model.graph.nodes) {
+    const bool is_half =
+        std::any_of(node.origins.begin(), node.origins.end(),
+                    [&](OriginId origin) { return halves.contains(model.origins[origin].id); });
+    ANEMONE_RETURN_IF_ERROR(WriteNode(model, node, !is_half, writer));
+  }
+  ANEMONE_RETURN_IF_ERROR(writer.AddOutputs());
+  return WrittenModel{writer.program(), writer.notes()};
+}
+
+absl::StatusOr<WrittenModel> WriteWholeModel(const Model& model, const Plan& plan,
+                                             const PortWishes& wishes, const MilBlobSink& blobs) {
   std::vector<bool> needs_range(model.graph.nodes.size(), false);
   for (const PlanEntry& entry : plan.entries) {
     for (NodeId node : entry.nodes) needs_range[node] = NeedsRange(entry);
@@ -105,7 +144,7 @@ absl::StatusOr<MilProgram> WriteWholeModel(const Model& model, const Plan& plan,
     }
   }
   ANEMONE_RETURN_IF_ERROR(writer.AddOutputs());
-  return writer.program();
+  return WrittenModel{writer.program(), writer.notes()};
 }
 
 }  // namespace anemone

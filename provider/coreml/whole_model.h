@@ -5,6 +5,7 @@
 #define ANEMONE_PROVIDER_COREML_WHOLE_MODEL_H_
 
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -26,11 +27,26 @@ struct MilPlan {
 };
 absl::StatusOr<MilPlan> PlanForMil(const Model& model, PlanOptions options);
 
+struct WrittenModel {
+  MilProgram program;
+  std::vector<std::string> notes;  // what the user should know of its numbers
+};
+
 // Writes the program, and the weights to `blobs`. Its inputs are those of the model, in order; its
 // outputs too, without those that become states. kUnimplemented, naming the node: MIL cannot say
 // it.
-absl::StatusOr<MilProgram> WriteWholeModel(const Model& model, const Plan& plan,
-                                           const PortWishes& wishes, const MilBlobSink& blobs);
+absl::StatusOr<WrittenModel> WriteWholeModel(const Model& model, const Plan& plan,
+                                             const PortWishes& wishes, const MilBlobSink& blobs);
+
+// The ids of the file's nodes that are computed in fp16 if each is written by itself. The plan
+// folds the others, or they need fp32.
+std::set<std::string> HalfOrigins(const Model& model, const Plan& plan);
+
+// The same for a model with free dimensions: each node by the table, in fp32 if it has no origin in
+// `halves` (HalfOrigins() of a plan of the same file at some sizes). Sizes that depend on those of
+// the inputs are computed in the program.
+absl::StatusOr<WrittenModel> WriteFreeModel(const Model& model, const std::set<std::string>& halves,
+                                            const PortWishes& wishes, const MilBlobSink& blobs);
 
 }  // namespace anemone
 

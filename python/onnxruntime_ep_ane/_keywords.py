@@ -33,14 +33,16 @@ FLAGS: dict[str, tuple[str, str, str]] = {
 
 
 class CheckKeywords(TypedDict, total=False):
-    # Give a free dimension of the model a size, as in batch=1.
+    # Give a free dimension of the model a size, as in batch=1. For `convert --to mlpackage` also a
+    # range, as in seq=1..512: docs/coreml.md.
     dims: Mapping[str, int]
     # Give an input its whole shape. For dimensions without a name. A scalar is `INPUT=scalar`; `?`
     # leaves a dimension to `dims` or `buckets`.
     shapes: Mapping[str, Sequence[int]]
     # Compile a program for each of these sizes of a free dimension. Inputs of another size are
     # padded to the next larger size and outputs are cropped, where that is proven to be right;
-    # elsewhere the model is compiled for the exact size: docs/dynamic_shapes.md.
+    # elsewhere the model is compiled for the exact size: docs/dynamic_shapes.md. `convert --to
+    # mlpackage` writes one package that takes these sizes only.
     buckets: Mapping[str, Sequence[int]]
     # Which compile path of the engine to ask: netplist or mil. Networks authored directly
     # (netplist) and Core ML's conversion (mil) have different rules. Default: netplist.
@@ -70,7 +72,8 @@ class CheckKeywords(TypedDict, total=False):
 
 
 class SessionKeywords(TypedDict, total=False):
-    # Give a free dimension of the model a size, as in batch=1.
+    # Give a free dimension of the model a size, as in batch=1. For `convert --to mlpackage` also a
+    # range, as in seq=1..512: docs/coreml.md.
     dims: Mapping[str, int]
     # Give an input its whole shape. For dimensions without a name. A scalar is `INPUT=scalar`; `?`
     # leaves a dimension to `dims` or `buckets`.
@@ -80,7 +83,8 @@ class SessionKeywords(TypedDict, total=False):
     adapters: Mapping[str, str]
     # Compile a program for each of these sizes of a free dimension. Inputs of another size are
     # padded to the next larger size and outputs are cropped, where that is proven to be right;
-    # elsewhere the model is compiled for the exact size: docs/dynamic_shapes.md.
+    # elsewhere the model is compiled for the exact size: docs/dynamic_shapes.md. `convert --to
+    # mlpackage` writes one package that takes these sizes only.
     buckets: Mapping[str, Sequence[int]]
     # How many plans of exact sizes to keep: those used last. A session plans a model with free
     # dimensions again for the sizes of each run's arrays: docs/dynamic_shapes.md. Default: 8.

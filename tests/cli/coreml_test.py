@@ -4,39 +4,23 @@ compared with ONNX Runtime."""
 import filecmp
 import json
 import os
+import re
+import struct
 import subprocess
 import sys
 import unittest
 
-import jsonschema
 import numpy
 import onnx
 import onnxruntime
 from onnx import helper
 
-from support import ROOT, CliTest, anemone, model, tensor
+from coremltools.libmilstoragepython import _BlobStorageReader as BlobReader
+from coreml_support import CoreMLTest, Package, constant, cosine, random
+from support import ROOT, anemone, model, tensor
 
-sys.path.insert(0, str(ROOT / "tests" / "provider" / "coreml"))
-from mil_interpreter import Package  # noqa: E402
-
-SCHEMA = json.loads((ROOT / "docs" / "schemas" / "convert.json").read_text())
 TABLE = ROOT / "engine" / "tables" / "mil_operations.json"
 INT64, BOOL, DOUBLE = onnx.TensorProto.INT64, onnx.TensorProto.BOOL, onnx.TensorProto.DOUBLE
-
-
-def constant(name, values, kind=1):
-    values = numpy.asarray(values)
-    return helper.make_tensor(name, kind, values.shape, values.ravel())
-
-
-def random(*shape, seed=0):
-    return numpy.random.default_rng(seed).standard_normal(shape).astype(numpy.float32)
-
-
-def cosine(a, b):
-    a, b = a.astype(float).ravel(), b.astype(float).ravel()
-    both = numpy.linalg.norm(a) * numpy.linalg.norm(b)
-    return 1.0 if both == 0 and (a == b).all() else float(a @ b / both)
 
 
 def small_net():
@@ -54,37 +38,7 @@ def small_net():
                   constant("n", random(10))])
 
 
-class CoreML(CliTest):
-    def convert(self, path, *words):
-        out = self.folder / f"{len(os.listdir(self.folder))}.mlpackage"
-        done = anemone("convert", path, "--to", "mlpackage", "-o", out, *words, "--json", timeout=250)
-        self.assertEqual(0, done.returncode, done.stderr)
-        report = json.loads(done.stdout)
-        jsonschema.validate(report, SCHEMA)
-        return out, report
-
-    def compare(self, made, *words, feeds=None, least=0.999):
-        """Converts, opens, checks and runs a model; the report and the package."""
-        path = self.write(made)
-        out, report = self.convert(path, *words)
-        package = Package(out)
-        for name, value in package.constants():
-            self.assertIsNotNone(value, name)
-        session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
-        if feeds is None:
-            feeds = {i.name: random(*i.shape, seed=k) for k, i in enumerate(session.get_inputs())}
-        wanted = session.run(None, feeds)
-        got = list(package.run(feeds).values())
-        self.assertEqual([o.name for o in session.get_outputs()],
-                         [o.name for o in package.spec.description.output])
-        for output, a, b in zip(session.get_outputs(), got, wanted):
-            self.assertEqual(b.shape or (1,), a.shape)
-            if a.dtype.kind == "f":
-                self.assertGreater(cosine(a, b), least, output.name)
-            else:
-                numpy.testing.assert_array_equal(a.reshape(b.shape), b, output.name)
-        return report, package
-
+class CoreML(CoreMLTest):
     def test_a_network_on_the_engine_is_one_segment(self):
         report, package = self.compare(small_net(), "--target", "m1")
         self.assertEqual(["engine"], [s["placement"] for s in report["segments"]])
@@ -137,6 +91,24 @@ class CoreML(CliTest):
         report, _ = self.compare(made)
         self.assertIn("engine", [s["placement"] for s in report["segments"]])
 
+    def test_the_text_is_the_program_of_its_package(self):
+        """So what coremltools checks of a segment's package is true of `--to mil` too. All models:
+        bench/coreml.py."""
+        nodes = [helper.make_node("Greater", ["x", "z"], ["g"]), helper.make_node("Not", ["g"], ["n"]),
+                 helper.make_node("Where", ["n", "x", "z"], ["s"]),
+                 helper.make_node("LpNormalization", ["s"], ["l"], axis=-1, p=2),
+                 helper.make_node("Softmax", ["l"], ["y"])]
+        path = self.write(model(nodes, [tensor("x", [4, 8]), tensor("z", [4, 8])], [tensor("y", [4, 8])]))
+        text = self.folder / "text"
+        self.assertEqual(0, anemone("convert", path, "--to", "mil", "-o", text).returncode)
+        out, report = self.convert(path, "--segments")
+        for segment in report["segments"]:
+            written = (text / segment["folder"].removesuffix(".mlpackage") / "model.mil").read_text()
+            package = Package(out / segment["folder"])
+            used = re.findall(r"^ *(?:tensor<.*?>|\w+) \w+ = (\w+)\(", written, re.MULTILINE)
+            self.assertEqual([op.op_type for op in package.function.operations], used)
+            self.assertIn("tensor<bool, [", written)
+
     def test_integers_stay_exact_beyond_those_of_fp16(self):
         """Floats that hold integers, and integer powers, are fp32 where fp16 would round them."""
         nodes = [helper.make_node("Cast", ["a"], ["f"], to=1),
@@ -152,6 +124,17 @@ class CoreML(CliTest):
         self.compare(made, feeds={"a": a})
         made = model(nodes[:2], [tensor("a", [3], 6)], [tensor("back", [3], 6)])
         self.compare(made, feeds={"a": numpy.array([2049, 4097, 100001], numpy.int32)})
+
+    def test_what_int32_and_fp32_cannot_hold_is_noted(self):
+        nodes = [helper.make_node("Min", ["a", "large"], ["b"]), helper.make_node("Pow", ["b", "two"], ["p"]),
+                 helper.make_node("Slice", ["p", "zero", "end"], ["y"])]
+        made = model(nodes, [tensor("a", [3], INT64)], [tensor("y", [3], INT64)],
+                     [constant("large", [2**40, 5, 6], INT64), constant("two", 2, INT64),
+                      constant("zero", [0], INT64), constant("end", [2**63 - 1], INT64)])
+        report, _ = self.compare(made, feeds={"a": numpy.array([9, 9, 9])})
+        notes = [note for note in report["notes"] if "becomes int32" not in note]
+        self.assertEqual(["'large': 1 integer is beyond int32, and becomes its end",
+                          "powers of integers are computed in fp32, and are exact up to 2^24"], notes)
 
     def test_inverse_hyperbolic_functions_of_large_numbers(self):
         nodes = [helper.make_node("Asinh", ["x"], ["s"]), helper.make_node("Acosh", ["c"], ["t"])]
@@ -190,13 +173,43 @@ class CoreML(CliTest):
         self.assertEqual("ios16", self.convert(path)[1]["minimum_os"])
         out = self.folder / "old.mlpackage"
         self.expect_error(anemone("convert", path, "--to", "mlpackage", "--minimum-os", "ios15", "-o", out),
-                          "ios16", "leave the option out")
+                          "only ios16 and macos13 and later systems have", "leave the option out")
         self.assertFalse(out.exists())
         self.expect_error(anemone("convert", path, "--to", "mlpackage", "--minimum-os", "ios3", "-o", out),
                           "'ios3'", "ios15", code=2)
         for words in (("--minimum-os", "ios15"), ("--state", "x=y"), ("--image-input", "x")):
             self.expect_error(anemone("convert", path, "--to", "mil", *words, "-o", out),
                               words[0], "--to mlpackage", code=2)
+
+    def test_what_a_package_says_of_its_model(self):
+        """The model's own text, and the user's in its place."""
+        made = model([helper.make_node("Relu", ["x"], ["y"])], [tensor("x", [4])], [tensor("y", [4])])
+        made.model_version, made.doc_string = 7, "Keeps what is positive."
+        made.graph.input[0].doc_string = "any numbers"
+        helper.set_model_props(made, {"author": "them", "License": "MIT", "stride": "32"})
+        path = self.write(made)
+        metadata = Package(self.convert(path)[0]).spec.description.metadata
+        self.assertEqual(("them", "7", "MIT"), (metadata.author, metadata.versionString, metadata.license))
+        self.assertTrue(metadata.shortDescription.startswith("Keeps what is positive.\nmodel.onnx, "))
+        self.assertEqual({"stride", "anemone.plan"}, set(metadata.userDefined))
+        out, _ = self.convert(path, "--metadata", "author=us", "--metadata", "stride=8", "--metadata",
+                              "version=7.1", "--describe", "y=positive numbers")
+        description = Package(out).spec.description
+        metadata = description.metadata
+        self.assertEqual(("us", "7.1", "MIT"), (metadata.author, metadata.versionString, metadata.license))
+        self.assertEqual("8", metadata.userDefined["stride"])
+        self.assertTrue(description.input[0].shortDescription.startswith("any numbers\n'x', float32"))
+        self.assertTrue(description.output[0].shortDescription.startswith("positive numbers\n'y'"))
+        strange = made.SerializeToString().replace(b"any numbers", b"any n\xffmbers")
+        text = Package(self.convert(self.write(strange))[0]).spec.description.input[0].shortDescription
+        self.assertTrue(text.startswith("any n\ufffdmbers"))
+        out = self.folder / "no"
+        for words, texts in ((("--metadata", "author"), ("NAME=TEXT",)),
+                             (("--metadata", "anemone.plan=x"), ("Anemone's",)),
+                             (("--metadata", "a=1", "--metadata", "a=2"), ("twice",)),
+                             (("--describe", "z=1"), ("no input or output", "'x', 'y'")),
+                             (("--describe", "x=1", "--segments"), ("--segments",))):
+            self.expect_error(anemone("convert", path, "--to", "mlpackage", *words, "-o", out), *texts, code=2)
 
     def test_a_unit_without_a_form_becomes_operations(self):
         made = model([helper.make_node("Relu", ["x"], ["r"]),
@@ -377,13 +390,46 @@ class CoreML(CliTest):
                 done = anemone("compile", path, "--compress", form, "--tolerance", "cosine=0.5", "-o", small,
                                "--target", "m4", timeout=120)
                 self.assertEqual(0, done.returncode, done.stderr)
-                out, report = self.convert(small, "--target", "m4")
-                used = [op for op in report["operations"] if op.startswith("constexpr_")]
-                self.assertEqual([name], used)
-                package = Package(out)
                 x = random(1, 64, seed=3)
                 wanted = onnxruntime.InferenceSession(str(small)).run(None, {"x": x})[0]
-                self.assertGreater(cosine(package.run({"x": x})["y"], wanted), 0.999)
+                # On the engine of the M4, and for a node outside of the engine of the M1.
+                for words in (("--target", "m4"), ("--target", "m1", "--policy", "cpu")):
+                    out, report = self.convert(small, *words)
+                    used = [op for op in report["operations"] if op.startswith("constexpr_")]
+                    self.assertEqual([name], used)
+                    package = Package(out)
+                    for part, value in package.constants():
+                        self.assertIsNotNone(value, part)
+                    self.assertGreater(cosine(package.run({"x": x})["y"], wanted), 0.999)
+
+    def test_zero_points_stay_outside_of_the_engine(self):
+        """Unsigned bytes with a zero point for each column, and 4 bits with one for each block."""
+        rng = numpy.random.default_rng(5)
+        codes, scales = rng.integers(0, 256, (64, 128)), (rng.integers(1, 9, 128) / 64).astype(numpy.float32)
+        zeros = rng.integers(100, 150, 128)
+        small, blocks = rng.integers(0, 16, (64, 128)), (rng.integers(1, 9, (4, 128)) / 16)
+        middles = rng.integers(5, 10, (4, 128))
+        UINT8, UINT4 = onnx.TensorProto.UINT8, onnx.TensorProto.UINT4
+        for name, words, constants in (
+                ("constexpr_affine_dequantize", {"axis": 1},
+                 (constant("c", codes, UINT8), constant("s", scales), constant("z", zeros, UINT8))),
+                ("constexpr_blockwise_shift_scale", {"axis": 0, "block_size": 16},
+                 (constant("c", small, UINT4), constant("s", blocks), constant("z", middles, UINT4)))):
+            made = model([helper.make_node("DequantizeLinear", ["c", "s", "z"], ["w"], **words),
+                          helper.make_node("MatMul", ["x", "w"], ["y"])],
+                         [tensor("x", [2, 64])], [tensor("y", [2, 128])], constants)
+            with self.subTest(name):
+                report, _ = self.compare(made, "--policy", "cpu", "--target", "m1")
+                self.assertIn(name, report["operations"])
+
+    def test_weights_beyond_4_gib_are_read_by_coremltools(self):
+        """A file with a hole, and headers as `MilBlobs.MayHaveMoreThanFourGibibytes` writes them."""
+        path, offset = self.folder / "weight.bin", 2**32 + 128
+        with open(path, "wb") as file:
+            file.write(struct.pack("<II", 1, 2))
+            file.seek(offset)
+            file.write(struct.pack("<IIQQQ", 0xDEADBEEF, 4, 3, offset + 64, 0).ljust(64, b"\0") + b"\3\1\2")
+        self.assertEqual([3, 1, 2], list(BlobReader(str(path)).read_int8_data(offset)))
 
     def test_equal_weights_are_written_once_and_bytes_are_the_same(self):
         weight = random(64, 64)

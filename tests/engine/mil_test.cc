@@ -1,11 +1,18 @@
 // MIL text and weights files: writing and reading back, comparing programs, and damaged input.
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <limits>
+#include <ostream>
 #include <sstream>
+#include <streambuf>
+#include <string>
 
+#include "base/mapped_file.h"
 #include "engine/formats/mil_blobs.h"
 #include "engine/formats/mil_program.h"
 #include "math/core/half.h"
@@ -126,6 +133,54 @@ TEST(MilBlobs, AreNamedByTheirChunksHeader) {
   }
   EXPECT_THAT(MilBlobAt(bytes.first(first + 64), first),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("does not fit")));
+}
+
+// A file in which large writes, whose bytes are all 0, are holes: they take neither disk nor time.
+class HoleyFile : public std::streambuf {
+ public:
+  HoleyFile() : file_(mkstemp(path_.data())) {}
+  ~HoleyFile() override {
+    close(file_);
+    unlink(path_.c_str());
+  }
+  const std::string& path() const { return path_; }
+
+ protected:
+  std::streamsize xsputn(const char* bytes, std::streamsize count) override {
+    if (count < 1 << 20) return write(file_, bytes, count);
+    return lseek(file_, count, SEEK_CUR) < 0 ? 0 : count;
+  }
+
+ private:
+  std::string path_ = testing::TempDir() + "/holes.XXXXXX";
+  int file_;
+};
+
+// Offsets and sizes have 64 bits (coremltools StorageFormat.hpp).
+TEST(MilBlobs, MayHaveMoreThanFourGibibytes) {
+  constexpr int64_t kLarge = (int64_t{1} << 32) + 192;
+  void* zeros =
+      mmap(nullptr, kLarge, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  ASSERT_NE(zeros, MAP_FAILED);
+  HoleyFile buffer;
+  std::ostream out(&buffer);
+  MilBlobWriter writer(out);
+  const auto view = absl::MakeConstSpan(static_cast<const std::byte*>(zeros), kLarge);
+  const int64_t first =
+      writer.Add(Tensor::View(DataType::kUInt8, {kLarge}, view, nullptr), "uint8");
+  const uint8_t numbers[] = {3, 1, 2};
+  const int64_t second = writer.Add(Tensor::Of<uint8_t>(DataType::kUInt8, {3}, numbers), "uint8");
+  ASSERT_TRUE(writer.Finish().ok());
+  munmap(zeros, kLarge);
+  EXPECT_EQ(second, 128 + kLarge);
+  auto file = MappedFile::Open(buffer.path());
+  ASSERT_TRUE(file.ok()) << file.status();
+  auto large = MilBlobAt((*file)->bytes(), first), small = MilBlobAt((*file)->bytes(), second);
+  ASSERT_TRUE(large.ok()) << large.status();
+  ASSERT_TRUE(small.ok()) << small.status();
+  EXPECT_EQ(large->size(), kLarge);
+  EXPECT_EQ(small->data() - (*file)->bytes().data(), second + 64);
+  EXPECT_EQ((*small)[0], std::byte{3});
 }
 
 }  // namespace

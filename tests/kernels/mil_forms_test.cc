@@ -196,8 +196,6 @@ constexpr Text kForms[] = {
     {"InstanceNormalization", "of_planes",
      "(float[2,4,5,6] x) => (float[2,4,5,6] y) <float[4] w, float[4] b> "
      "{ y = InstanceNormalization(x, w, b) }"},
-    {"L2Normalization", "of_channels",
-     "(float[2,4,5,6] x) => (float[2,4,5,6] y) { y = LpNormalization<axis = 1, p = 2>(x) }"},
     {"LocalResponseNormalization", "of_channels",
      "(float[2,8,5,6] x) => (float[2,8,5,6] y) { y = LRN<size = 8, alpha = 0.3, bias = 2.0>(x) }"},
     {"Padding", "by_a_number",
@@ -239,6 +237,9 @@ constexpr Text kForms[] = {
      "{ c = Conv<pads = [1,1,1,1]>(x, k, b) y = ConvTranspose<strides = [2,2]>(c, t) }"},
     {"ElementWise", "constant_with_depth",
      "(float[1,4,3,5,6] x) => (float[1,4,3,5,6] y) <float[1,4,3,5,6] w> { y = Mul(x, w) }"},
+    {"ElementWise", "comparisons",
+     "(float[1,4,5,6] x, float[1,4,5,6] z) => (float[1,4,5,6] y) <float[1] c = {0.5}> "
+     "{ a = Greater(x, z) b = LessOrEqual(x, c) d = Equal(a, b) n = Not(d) y = Where(n, x, z) }"},
     {"Linear", "beside_a_depth",
      "(float[1,4,3,5,6] x, float[2,8] r) => (float[1,4,3,5,6] y, float[2,6] z) <float[8,6] w> "
      "{ y = Relu(x) z = MatMul(r, w) }"},
@@ -272,6 +273,8 @@ TEST(MilForms, UnitsByKeysGiveTheSameBits) {
       {"L2Normalization",
        {{"Dimension", {"Channel", "Height", "Width"}}, {"Epsilon", 5}},
        MakeDims(1, 3, 4, 6)},
+      {"ElementWise", {{"Type", "LessThanZero"}}, MakeDims(1, 3, 4, 6)},
+      {"ElementWise", {{"Type", "NotEqualZero"}}, MakeDims(1, 3, 4, 6)},
   };
   for (const auto& unit : kUnits) {
     SCOPED_TRACE(unit.kind);
@@ -391,6 +394,7 @@ TEST(MilForms, FormsWithoutAnOperationAreNamed) {
       {"SpaceToBatch", {{"FactorX", 2}, {"FactorY", 2}}, "batch greater than 1"},
       {"PixelUnshuffle", {{"FactorX", 2}, {"FactorY", 1}}, "one factor for both axes"},
       {"LayerNormalization", {{"num_groups", 2}}, "no normalization over groups"},
+      {"L2Normalization", {{"Dimension", {"Channel"}}}, "over all axes but the batch"},
       {"Pooling", {{"Type", "Min"}, {"KernelWidth", 2}, {"KernelHeight", 2}}, "of this mode"},
   };
   for (const auto& unit : kUnits) {

@@ -99,7 +99,7 @@ int ConvertCommand(const Options& options) {
       .form = options.binary ? PropertyListForm::kBinary : PropertyListForm::kXml};
   ConvertOptions converting{options.settings,   options.to,           netplist,
                             options.minimum_os, options.image_inputs, options.states,
-                            options.segments};
+                            options.metadata,   options.descriptions, options.segments};
   if (absl::Status status = CheckConvertOptions(converting); !status.ok()) {
     return FailUsage(status.message());
   }

@@ -184,6 +184,20 @@ const Flag kOwnFlags[] = {
          "Only with --to mlpackage; the state is an MLState, from iOS 18 on. Can be given several "
          "times.",
      .store = Append<&Options::states>},
+    {.name = "metadata",
+     .value = "KEY=TEXT",
+     .commands = kConvert,
+     .brief = "What the package says of the model: author, version, license, description.",
+     .help = "Only with --to mlpackage. Other keys become user-defined metadata. By default the "
+             "model's own metadata. Can be given several times.",
+     .store = Append<&Options::metadata>},
+    {.name = "describe",
+     .value = "PORT=TEXT",
+     .commands = kConvert,
+     .brief = "Describe an input or output in the package.",
+     .help = "Only with --to mlpackage. By default the model's own text. Can be given several "
+             "times.",
+     .store = Append<&Options::descriptions>},
     {.name = "output",
      .value = "DIR",
      .commands = kZoo,

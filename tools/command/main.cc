@@ -95,6 +95,10 @@ int Execute(const Command& command, Options& options) {
     }
     options.settings.target = targets.front();  // `m1,h13` names one target
   }
+  if (absl::Status status = RequireSizes(options.settings);
+      command.bit != kConvert && !status.ok()) {
+    return FailUsage(status.message());
+  }
   RemoveTemporariesOnSignals();
   absl::StatusOr<int> code =
       Guarded(command.name, [&]() -> absl::StatusOr<int> { return command.run(options); });

@@ -42,7 +42,7 @@ struct Options {
   std::string to = "netplist", output;  // convert: the format; the folder or file to write
   // convert: of a Core ML package
   std::string minimum_os;
-  std::vector<std::string> image_inputs, states;
+  std::vector<std::string> image_inputs, states, metadata, descriptions;
   bool segments = false;
   std::string compress;  // compile: the form of its weights
   bool verified_only = false, binary = false;

@@ -22,6 +22,7 @@ from onnx import helper
 logging.disable(logging.WARNING)  # the libraries that only a Mac has are missing
 import coremltools  # noqa: E402
 from coremltools.converters.mil.frontend.milproto.load import load as load_program  # noqa: E402
+from coremltools.converters.mil.mil.types.symbolic import is_symbolic  # noqa: E402
 
 logging.disable(logging.NOTSET)
 
@@ -187,13 +188,35 @@ def reshape(x, shape):
 
 
 @operation("squeeze")
-def squeeze(x, op, axes=None):
-    return x.reshape(op.outputs[0].shape)
+def squeeze(x, axes=None):
+    return numpy.squeeze(x, None if axes is None else tuple(int(axis) for axis in axes))
 
 
 @operation("expand_dims")
-def expand_dims(x, op, axes):
-    return x.reshape(op.outputs[0].shape)
+def expand_dims(x, axes):
+    return numpy.expand_dims(x, tuple(int(axis) for axis in axes))
+
+
+@operation("shape")
+def shape_of(x):
+    return numpy.array(x.shape, numpy.int32)
+
+
+@operation("fill")
+def fill(shape, value=0):
+    return numpy.full([int(n) for n in shape], value)
+
+
+@operation("range_1d")
+def range_1d(start, end, step):
+    return numpy.arange(start, end, step)
+
+
+@operation("band_part")
+def band_part(x, lower=-1, upper=-1):
+    rows, columns = numpy.indices(x.shape[-2:])
+    inside = (lower < 0) | (rows - columns <= lower)
+    return numpy.where(inside & ((upper < 0) | (columns - rows <= upper)), x, 0)
 
 
 @operation("transpose")
@@ -231,7 +254,7 @@ def slice_by_index(x, begin, end, stride=None, begin_mask=None, end_mask=None, s
 
 @operation("slice_by_size")
 def slice_by_size(x, begin, size):
-    return x[tuple(slice(int(b), int(b) + int(n)) for b, n in zip(begin, size))]
+    return x[tuple(slice(int(b), None if n == -1 else int(b) + int(n)) for b, n in zip(begin, size))]
 
 
 @operation("pad")
@@ -333,7 +356,7 @@ def conv_transpose(x, weight, op, bias=None, pad=None, output_shape=None, pad_ty
     strides, dilations = ints(strides, [1] * axes), ints(dilations, [1] * axes)
     pads = pads_of(pad_type, pad, axes)
     wanted = op.outputs[0].shape[2:]
-    extra = [wanted[i] - ((x.shape[2 + i] - 1) * strides[i] - pads[i] - pads[axes + i] +
+    extra = [0 if output_shape is None else wanted[i] - ((x.shape[2 + i] - 1) * strides[i] - pads[i] - pads[axes + i] +
                           (weight.shape[2 + i] - 1) * dilations[i] + 1) for i in range(axes)]
     return by_onnx_runtime(
         "ConvTranspose", [x, weight] + ([] if bias is None else [bias]), strides=strides,
@@ -473,6 +496,13 @@ def resize(op, x, **arguments):
     """Both axes by a matrix each, as the documentation of the sampling modes says."""
     wanted = op.outputs[0].shape[-2:]
     mode = str(arguments.get("sampling_mode", "DEFAULT"))
+    if op.op_type.startswith("upsample"):
+        factors = arguments["scale_factor_height"], arguments["scale_factor_width"]
+        wanted = [int(n * factor) for n, factor in zip(x.shape[-2:], factors)]
+        if arguments.get("half_pixel_centers"):
+            mode = "UNALIGN_CORNERS"
+        elif arguments.get("align_corners"):
+            mode = "ALIGN_CORNERS"
     nearest = "nearest" in op.op_type or "NEAREST" in str(arguments.get("interpolation_mode", ""))
     for axis, to in zip((x.ndim - 2, x.ndim - 1), wanted):
         x = numpy.moveaxis(numpy.moveaxis(x, axis, -1) @ sampled(x.shape[axis], to, mode, nearest),
@@ -585,8 +615,9 @@ class Package:
         results = results if isinstance(results, tuple) else (results,)
         for var, result in zip(op.outputs, results):
             result = numpy.asarray(result).astype(NUMPY_TYPES[kind(var)])
-            shape = tuple(int(n) for n in var.shape)
-            if result.shape != shape:
+            shape = var.shape  # a size that is not known is a symbol
+            if len(result.shape) != len(shape) or any(
+                    got != want for got, want in zip(result.shape, shape) if not is_symbolic(want)):
                 raise AssertionError(f"{op.op_type} '{var.name}': {result.shape}, want {shape}")
             values[var] = result
 
