@@ -2,12 +2,16 @@
 """Compare the estimated times of plans: policies, and the partitions of ONNX Runtime's Core ML provider.
 
     bench/policies.py [--write docs/plans_by_cost.md] [NAME...]
+    bench/policies.py --margin [NAME...]
 
 For each model of the manifest and of models/exported, and each target: the plan of `max-engine` (the
 greedy cover), of `latency`, of `cpu` (nothing on the engine), and the plan with only those nodes on the
 engine that ONNX Runtime's checker for the Core ML provider (MLProgram) takes. All are priced by the same
 model (docs/costs.md); a plan with fewer segments than the checker's partitions is charged for the
 missing dispatches.
+
+--margin: how many plans `latency` changes on the targets with CPU rates, and how many of these are slower
+than `max-engine` if the CPU is slower than its rates.
 
 Exit code 1 if `latency` is slower than one of the others anywhere, or moves a node on a target without
 CPU rates.
@@ -158,6 +162,33 @@ def rows_of(names):
                                      if by_target is not None}, partitions)
 
 
+def times(plan):
+    """The estimated time of the engine, and that of the CPU."""
+    engine = sum(segment["cost"]["us"] for segment in plan["segments"] if segment["cost"])
+    return engine, plan["summary"]["estimate_us"] - engine
+
+
+def print_margin(names):
+    plans, changed = 0, []
+    for name, path, words, _, _ in models(names):
+        by_policy = [check(path, words, policy) for policy in ("max-engine", "latency")]
+        if None in by_policy:
+            continue
+        for target in by_policy[0]:
+            greedy, latency = (by_target[target] for by_target in by_policy)
+            if None in (greedy["summary"]["cpu_us"], greedy["summary"]["estimate_us"]):
+                continue
+            plans += 1
+            if placements(greedy) != placements(latency):
+                changed.append((times(greedy), times(latency), latency["summary"]["engine_nodes"]))
+    print(f"{plans} plans with a known time; {len(changed)} are changed, "
+          f"{sum(nodes == 0 for _, _, nodes in changed)} to the CPU alone")
+    for factor in (1, 2, 4, 10):
+        slower = sum(ours[0] + factor * ours[1] > (1 + SLACK) * (theirs[0] + factor * theirs[1])
+                     for theirs, ours, _ in changed)
+        print(f"if the CPU is {factor} times as slow as its rates: {slower} are slower than max-engine")
+
+
 def dispatches():
     table = json.loads((ROOT / "engine" / "tables" / "costs.json").read_text())
     fits = {fit["target"]: fit["dispatch_us"] for fit in table["fits"] if "dispatch_us" in fit}
@@ -175,8 +206,12 @@ DISPATCH = dispatches()
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--write", help="the page to write")
+    parser.add_argument("--margin", action="store_true")
     parser.add_argument("names", nargs="*")
     arguments = parser.parse_args()
+    if arguments.margin:
+        print_margin(arguments.names)
+        return
     warnings.simplefilter("ignore")
     rows = []
     for row in rows_of(arguments.names):

@@ -94,7 +94,7 @@ absl::Status ListNetplist(const std::string& path, ProgramList& list) {
   const absl::Span<const Target> targets = AllTargets();
   for (auto target = targets.rbegin(); target != targets.rend(); ++target) {
     NetworkBuilder c(*target, Route::kNetplist);
-    const absl::Status status = ReadNetplistFile(file.string(), FindUnitKind, c);
+    absl::Status status = ReadNetplistFile(file.string(), FindUnitKind, c);
     if (status.ok()) {
       list.items.push_back({"program", "program", {}, {}, false});
       NetworkLister(c.network(), "", list).List();
