@@ -44,6 +44,8 @@ def random_feeds(session, weights):
             feeds[port.name] = weights[port.name]
         elif kind == np.float32:
             feeds[port.name] = random.standard_normal(port.shape).astype(kind)
+        elif kind == np.bool_:
+            feeds[port.name] = random.integers(0, 2, port.shape).astype(kind)
         else:
             feeds[port.name] = np.ones(port.shape, kind)  # a mask of zeros would have no softmax
     return feeds
