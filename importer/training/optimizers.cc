@@ -257,7 +257,8 @@ absl::Status WriteUpdate(GraphWriter& w, const std::vector<Gradient>& gradients,
 std::map<std::string, Tensor> TrainingStep::Numbers(int64_t run, double learning_rate) const {
   const int64_t accumulate = options.accumulate;
   const bool is_first = run % accumulate == 0, is_last = run % accumulate == accumulate - 1;
-  const auto t = static_cast<double>(run / accumulate + 1);
+  const int64_t step = run / accumulate + 1;
+  const auto t = static_cast<double>(step);
   const double scale = HasPairs(options) ? kRestScale : 1;
   double rate = is_last ? learning_rate * scale : 0;
   const double decay = rate * options.weight_decay;
