@@ -6,6 +6,7 @@
 #include <limits>
 #include <utility>
 
+#include "base/float_scan.h"
 #include "base/nibbles.h"
 
 namespace anemone {
@@ -183,14 +184,13 @@ Tensor ScaleRows(const Tensor& tensor, int64_t row, absl::Span<const double> fac
     const Tensor one = FromDoubles(tensor.type(), {1}, {ElementAsDouble(tensor, 0) * factors[0]});
     return Tensor::Fill(tensor.type(), tensor.dims(), one.bytes());
   }
-  Tensor out = Tensor::Zeros(tensor.type(), tensor.dims());
+  Tensor out = Tensor::Uninitialized(tensor.type(), tensor.dims());
   const auto count = static_cast<int64_t>(factors.size());
-  if (tensor.type() == DataType::kFloat && tensor.aligned<float>()) {  // most weights
-    const absl::Span<const float> from = tensor.data<float>();
-    auto* const to = out.mutable_data<float>();
+  if (tensor.type() == DataType::kFloat && !tensor.is_fill()) {  // most weights
+    constexpr auto kSize = static_cast<int64_t>(sizeof(float));
     for (int64_t begin = 0, r = 0; begin < out.elements(); begin += row, ++r) {
-      const double factor = factors[r % count];
-      for (int64_t i = begin; i < begin + row; ++i) to[i] = static_cast<float>(from[i] * factor);
+      ScaleFloats(tensor.bytes().data() + begin * kSize, row, factors[r % count],
+                  out.mutable_data<float>() + begin);
     }
     return out;
   }

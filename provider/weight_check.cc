@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/float_scan.h"
 #include "importer/not_finite.h"
 #include "math/core/parallel.h"
 
@@ -34,7 +35,7 @@ bool MayBeNotFinite(const Tensor& tensor) {
     bool here = false;
     switch (tensor.type()) {
       case DataType::kFloat:
-        here = HasOnes<uint32_t>(data + begin * 4, end - begin, 0x7f800000);
+        here = HasNotFinite(data + begin * 4, end - begin);
         break;
       case DataType::kFloat16:
         here = HasOnes<uint16_t>(data + begin * 2, end - begin, 0x7c00);

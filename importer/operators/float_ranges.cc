@@ -5,6 +5,7 @@
 #include <limits>
 #include <optional>
 
+#include "base/float_scan.h"
 #include "importer/elements.h"
 #include "importer/operators/beyond_ranges.h"
 #include "importer/operators/float_rule.h"
@@ -20,24 +21,13 @@ constexpr int64_t kMostConstants = int64_t{1} << 20;  // limit of elements that 
 Bounds OfConstant(const Tensor& tensor) {
   const int64_t count = tensor.is_fill() ? 1 : tensor.elements();
   if (tensor.elements() == 0 || count > kMostConstants || tensor.compressed() != nullptr) return {};
-  Bounds b{kInfinity, -kInfinity};
   if (tensor.type() == DataType::kFloat) {
-    float low = std::numeric_limits<float>::infinity(), high = -low;
-    bool has_nan = false;
-    const auto add = [&](float x) {
-      low = x < low ? x : low;
-      high = x > high ? x : high;
-      has_nan |= x != x;
-    };
-    if (tensor.aligned<float>()) {  // most weights
-      for (float x : tensor.data<float>()) add(x);
-    } else {
-      for (int64_t i = 0; i < count; ++i) add(tensor.at<float>(i));
-    }
-    return has_nan ? Bounds() : Bounds{low, high};
+    const FloatLimits limits = LimitsOfFloats(tensor.bytes().data(), count);
+    return limits.has_nan ? Bounds() : Bounds{limits.low, limits.high};
   }
   const NumberReader read = NumberReaderOf(tensor.type());
   if (read == nullptr) return {};
+  Bounds b{kInfinity, -kInfinity};
   for (int64_t i = 0; i < count; ++i) {
     const double x = read(tensor, i);
     if (std::isnan(x)) return {};

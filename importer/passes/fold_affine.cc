@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/float_scan.h"
 #include "base/fp16.h"
 #include "importer/elements.h"
 #include "importer/passes/passes.h"
@@ -106,18 +107,21 @@ bool FitHalf(const std::vector<double>& values) {
                      [](double value) { return std::fabs(value) <= fp16::kLargest; });
 }
 
-// The number of weights that become subnormal in fp16, or all of them if one becomes too large.
-template <class Number, class Before, class After>
-int64_t CountLost(int64_t count, const Before& before, const After& after) {
-  constexpr auto kSmallest = static_cast<Number>(fp16::kSmallestNormal);
-  constexpr auto kLargest = static_cast<Number>(fp16::kLargest);
-  int64_t lost = 0, too_large = 0;
-  for (int64_t i = 0; i < count; ++i) {
-    const Number was = std::fabs(before(i)), now = std::fabs(after(i));
-    lost += static_cast<int64_t>(now < kSmallest) & static_cast<int64_t>(was >= kSmallest);
-    too_large += static_cast<int64_t>(now > kLargest) & static_cast<int64_t>(was <= kLargest);
+// The weights that become subnormal or too large in fp16.
+FloatsLost LostWeights(const Tensor& before, const Tensor& after) {
+  const int64_t count = after.elements();
+  if (after.type() == DataType::kFloat && !before.is_fill()) {
+    return CountLost(before.bytes().data(), after.bytes().data(), count, fp16::kSmallestNormal,
+                     fp16::kLargest);
   }
-  return too_large > 0 ? count : lost;
+  FloatsLost lost;
+  for (int64_t i = 0; i < count; ++i) {
+    const double was = std::fabs(ElementAsDouble(before, i));
+    const double now = std::fabs(ElementAsDouble(after, i));
+    lost.below += now < fp16::kSmallestNormal && was >= fp16::kSmallestNormal ? 1 : 0;
+    lost.above += now > fp16::kLargest && was <= fp16::kLargest ? 1 : 0;
+  }
+  return lost;
 }
 
 // True if scaling makes more than an eighth of the weights subnormal in fp16, which the engine may
@@ -125,16 +129,8 @@ int64_t CountLost(int64_t count, const Before& before, const After& after) {
 bool LosesWeights(const Tensor& before, const Tensor& after) {
   const int64_t count = after.elements();
   if (after.is_fill() || count == 0) return false;
-  const bool are_floats = after.type() == DataType::kFloat && before.aligned<float>();
-  if (are_floats) {
-    const float *was = before.data<float>().data(), *now = after.data<float>().data();
-    return CountLost<float>(
-               count, [=](int64_t i) { return was[i]; }, [=](int64_t i) { return now[i]; }) >
-           count / 8;
-  }
-  return CountLost<double>(
-             count, [&](int64_t i) { return ElementAsDouble(before, i); },
-             [&](int64_t i) { return ElementAsDouble(after, i); }) > count / 8;
+  const FloatsLost lost = LostWeights(before, after);
+  return lost.above > 0 || lost.below > count / 8;
 }
 
 // The scale and shift of a BatchNormalization with this scale and bias and its constant statistics.

@@ -1,0 +1,113 @@
+#include "base/float_scan.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+namespace anemone {
+namespace {
+
+constexpr int64_t kLanes = 4;
+using Floats = float __attribute__((vector_size(kLanes * 4)));
+using Bits = int32_t __attribute__((vector_size(kLanes * 4)));
+using Doubles = double __attribute__((vector_size(kLanes * 8)));
+
+template <class Vector>
+Vector Load(const std::byte* floats, int64_t i) {
+  Vector loaded;
+  std::memcpy(&loaded, floats + i * static_cast<int64_t>(sizeof(float)), sizeof(loaded));
+  return loaded;
+}
+
+float At(const std::byte* floats, int64_t i) { return Load<float>(floats, i); }
+
+bool AnyOf(const Bits& bits) { return (bits[0] | bits[1] | bits[2] | bits[3]) != 0; }
+
+// Calls vector(i) for the first element of every whole vector, and rest(i) for the elements after.
+template <class ForVector, class ForRest>
+void ForEach(int64_t count, const ForVector& vector, const ForRest& rest) {
+  int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) vector(i);
+  for (; i < count; ++i) rest(i);
+}
+
+constexpr int32_t kExponent = 0x7f800000, kMagnitude = 0x7fffffff;
+
+}  // namespace
+
+FloatLimits LimitsOfFloats(const std::byte* floats, int64_t count) {
+  FloatLimits limits;
+  Floats low = Floats{} + limits.low, high = Floats{} + limits.high;
+  Bits nan = {};
+  const auto add = [&](float x) {
+    limits.low = std::min(limits.low, x);  // a NaN is not less
+    limits.high = std::max(limits.high, x);
+    limits.has_nan |= std::isnan(x);
+  };
+  ForEach(
+      count,
+      [&](int64_t i) {
+        const auto x = Load<Floats>(floats, i);
+        low = x < low ? x : low;
+        high = x > high ? x : high;
+        nan |= (Load<Bits>(floats, i) & kMagnitude) > kExponent;
+      },
+      [&](int64_t i) { add(At(floats, i)); });
+  for (int64_t i = 0; i < kLanes; ++i) {
+    limits.low = std::min(limits.low, low[i]);
+    limits.high = std::max(limits.high, high[i]);
+  }
+  limits.has_nan |= AnyOf(nan);
+  return limits;
+}
+
+bool HasNotFinite(const std::byte* floats, int64_t count) {
+  Bits found = {};
+  bool found_in_rest = false;
+  ForEach(
+      count, [&](int64_t i) { found |= (Load<Bits>(floats, i) & kExponent) == kExponent; },
+      [&](int64_t i) { found_in_rest |= (Load<int32_t>(floats, i) & kExponent) == kExponent; });
+  return found_in_rest || AnyOf(found);
+}
+
+void ScaleFloats(const std::byte* floats, int64_t count, double factor, float* to) {
+  ForEach(
+      count,
+      [&](int64_t i) {
+        const Doubles wide = __builtin_convertvector(Load<Floats>(floats, i), Doubles) * factor;
+        const Floats scaled = __builtin_convertvector(wide, Floats);
+        std::memcpy(to + i, &scaled, sizeof(scaled));
+      },
+      [&](int64_t i) { to[i] = static_cast<float>(At(floats, i) * factor); });
+}
+
+FloatsLost CountLost(const std::byte* before, const std::byte* after, int64_t count, float least,
+                     float most) {
+  // Magnitudes compare like integers. NaNs are above infinity there, and count as too large.
+  Bits low, high;
+  const Floats limits[] = {Floats{} + least, Floats{} + most};
+  std::memcpy(&low, &limits[0], sizeof(low));
+  std::memcpy(&high, &limits[1], sizeof(high));
+  Bits below = {}, above = {};
+  const auto add = [&](const Bits& was, const Bits& now) {
+    below -= (now < low) & (was >= low);
+    above -= (now > high) & (was <= high);
+  };
+  ForEach(
+      count,
+      [&](int64_t i) {
+        add(Load<Bits>(before, i) & kMagnitude, Load<Bits>(after, i) & kMagnitude);
+      },
+      [&](int64_t i) {  // the other lanes are 0 before and after
+        add(Bits{Load<int32_t>(before, i) & kMagnitude},
+            Bits{Load<int32_t>(after, i) & kMagnitude});
+      });
+  FloatsLost lost;
+  for (int64_t i = 0; i < kLanes; ++i) {
+    lost.below += below[i];
+    lost.above += above[i];
+  }
+  return lost;
+}
+
+}  // namespace anemone
