@@ -1,6 +1,7 @@
 #include "base/float_scan.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 namespace anemone {
@@ -41,7 +42,7 @@ FloatLimits LimitsOfFloats(const std::byte* floats, int64_t count) {
   const auto add = [&](float x) {
     limits.low = std::min(limits.low, x);  // a NaN is not less
     limits.high = std::max(limits.high, x);
-    limits.has_nan |= x != x;
+    limits.has_nan |= std::isnan(x);
   };
   ForEach(
       count,
@@ -49,7 +50,7 @@ FloatLimits LimitsOfFloats(const std::byte* floats, int64_t count) {
         const auto x = Load<Floats>(floats, i);
         low = x < low ? x : low;
         high = x > high ? x : high;
-        nan |= x != x;
+        nan |= (Load<Bits>(floats, i) & kMagnitude) > kExponent;
       },
       [&](int64_t i) { add(At(floats, i)); });
   for (int64_t i = 0; i < kLanes; ++i) {

@@ -1,7 +1,7 @@
 // base/float_scan.h: passes over many float32 numbers, such as the weights of a model. They may be
 // at any address: in a model's file they begin anywhere.
 //
-//   const FloatLimits limits = LimitsOfFloats(tensor.bytes().data(), tensor.elements());
+//   const FloatLimits limits = LimitsOfFloats(floats, count);
 #ifndef ANEMONE_BASE_FLOAT_SCAN_H_
 #define ANEMONE_BASE_FLOAT_SCAN_H_
 

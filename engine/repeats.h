@@ -3,8 +3,8 @@
 // once for all of them.
 //
 //   Repeats repeats(network);
-//   for (int i = 0; i < units; ++i) {
-//     if (repeats.Of(i) >= 0) continue;   // its verdict is that of the unit before it
+//   for (int i = 0; i < static_cast<int>(network.units.size()); ++i) {
+//     if (repeats.Of(i) >= 0) continue;  // its verdict is that of the unit before it
 //   }
 #ifndef ANEMONE_ENGINE_REPEATS_H_
 #define ANEMONE_ENGINE_REPEATS_H_

@@ -2,8 +2,8 @@
 // them stay in the L1 cache. A chain is a unit followed by elementwise units that work on its
 // result.
 //
-//   std::vector<Chain> chains = FuseUnits(network, views, /*fuse=*/true);  // in the order they run
-//   in RunChain(calls);  // the units of one chain, with operands
+//   std::vector<Chain> chains = FuseUnits(network, views, /*fuse=*/true);  // in their order
+//   RunChain(calls);  // the units of one chain, with operands
 #ifndef ANEMONE_ENGINE_SOFTWARE_FUSION_H_
 #define ANEMONE_ENGINE_SOFTWARE_FUSION_H_
 

@@ -2,8 +2,7 @@
 // memory of their first bottom: views, which have its bytes with other dims, and slices of elements
 // that are next to each other.
 //
-//   return MakeSlice(offset);              // in a kind's `prepare`: the unit need not be computed
-//   const Views views(network, prepared);  // when the network is compiled
+//   const Views views(network, prepared);
 //   const Root root = views.RootOf(operand);
 #ifndef ANEMONE_ENGINE_SOFTWARE_VIEWS_H_
 #define ANEMONE_ENGINE_SOFTWARE_VIEWS_H_

@@ -94,7 +94,8 @@ TEST(Package, MayHaveNoSegments) {
   EXPECT_TRUE(ReadPackage(*WritePackage(PackageOf({})), nullptr)->segments.empty());
 }
 
-// The names of ONNX tensors and of units are kept. In those of ports, what is not UTF-8 is replaced.
+// The names of ONNX tensors and of units are kept. In those of ports, what is not UTF-8 is
+// replaced.
 TEST(Package, MayHaveAnyNames) {
   Network network = ConvBy(KernelForms()[0].second);
   network.inputs[0].name = std::string("not UTF-8: \xff\xfe\0.", 15);
