@@ -216,15 +216,11 @@ const UnitKindOf<DynamicSliceParams>& Kind() {
 
 absl::Status LowerDynamicSlice(const Node& node, LowerContext& c) {
   if (c.route() == Route::kMil) return c.NotLowered("DynamicSlice on route mil");
-  ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> starts_shape, c.ShapeOf(node.inputs[1]));
+  Operand starts = c.In(node.inputs[1]);
+  ANEMONE_RETURN_IF_ERROR(c.status());
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> from, c.ShapeOf(node.inputs[0]));
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> to, c.ShapeOf(node.outputs[0]));
-  const int64_t count = PlaceShape(starts_shape).elements();
-  for (size_t input : {3, 4}) {
-    if (HasInput(node, input) && c.view().Constant(node.inputs[input]) == nullptr) {
-      return c.NotLowered("Slice whose axes or steps are computed at run time");
-    }
-  }
+  const int64_t count = c.DimsOf(starts).elements();
   std::vector<int64_t> first_axes(count);
   std::iota(first_axes.begin(), first_axes.end(), 0);
   ANEMONE_ASSIGN_OR_RETURN(auto axes, ConstantIntegers(c, node, 3, first_axes));
@@ -237,8 +233,8 @@ absl::Status LowerDynamicSlice(const Node& node, LowerContext& c) {
   }
   const int rank = static_cast<int>(from.size());
   const std::optional<Interval> range = c.view().RangeOf(node.inputs[1]).interval;
-  // The types of ports are judged last: the range is why indices cannot enter.
-  std::vector<int> sliced(count, -1);
+  Operand x = c.In(node.inputs[0]);
+  starts = ReshapeToDims(c, starts, MakeDims(1, 1, 1, count));
   for (int64_t i = 0; i < count; ++i) {
     ANEMONE_ASSIGN_OR_RETURN(int at, NormalAxis(axes[i], rank));
     if (to[at] < 1) return c.Refuse(rule::kEmptyTensor);
@@ -248,14 +244,6 @@ absl::Status LowerDynamicSlice(const Node& node, LowerContext& c) {
       return c.NotLowered(absl::StrCat("Slice at run time whose start is not known to be in 0..",
                                        from[at] - to[at]));
     }
-    sliced[i] = at;
-  }
-  Operand starts = c.In(node.inputs[1]);
-  Operand x = c.In(node.inputs[0]);
-  starts = ReshapeToDims(c, starts, MakeDims(1, 1, 1, count));
-  for (int64_t i = 0; i < count; ++i) {
-    const int at = sliced[i];
-    if (at < 0) continue;
     const Axis axis = ToEngineAxis(rank, at);
     x = c.Add(Kind(),
               DynamicSliceParams{.order = {axis},

@@ -245,6 +245,8 @@ absl::Status Finish(LowerContext& c, const Node& node, const Form& form, Operand
 // error; negative ones count from its end.
 absl::Status LowerComputed(const Node& node, LowerContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(Form form, ReadAxis(node, c));
+  Operand index = c.In(node.inputs[1]);
+  ANEMONE_RETURN_IF_ERROR(c.status());
   if (c.route() == Route::kMil) return c.NotLowered("gather at run time on route mil");
   const int64_t extent = form.from[form.axis];
   const std::optional<Interval> range = c.view().RangeOf(node.inputs[1]).interval;
@@ -253,7 +255,6 @@ absl::Status LowerComputed(const Node& node, LowerContext& c) {
     return c.NotLowered(absl::StrCat("gather with indices that are not known to be in 0..",
                                      extent - 1, ", or that fp16 cannot hold"));
   }
-  Operand index = c.In(node.inputs[1]);
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, c.ShapeOf(node.inputs[1]));
   index = ToOnnxOrder(c, index, static_cast<int>(shape.size()));
   index = ReshapeToDims(c, index, MakeDims(1, 1, c.DimsOf(index).elements(), 1));

@@ -62,7 +62,7 @@ const std::vector<Case> kCases = {
      .model = "(float[8] x, int64[1] i) => (float[4] y) <int64[1] n = {4}> "
               "{ e = Add(i, n) y = Slice(x, i, e) }",
      .target = "h14",
-     .refused_by = "form-not-lowered"},
+     .refused_by = "port-format"},
     {.name = "in_steps_of_two",
      .model = SliceOf("1,2,3,16", "1,2,3,2", 3, 4, ", int64[1] k = {2}"),
      .target = "h14",

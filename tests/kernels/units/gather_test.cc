@@ -73,7 +73,7 @@ const std::vector<Case> kCases = {
      .refused_by = "max-width"},
     {.name = "indices_at_run_time",
      .model = "(float[5,4] x, int64[3] i) => (float[3,4] y) { y = Gather(x, i) }",
-     .refused_by = "form-not-lowered"},
+     .refused_by = "port-format"},
     {.name = "place_of_the_largest",  // 0..8
      .model = "(float[2,9,4] x, float[3,9] s) => (float[2,3,4] y) "
               "{ i = ArgMax<axis = 1, keepdims = 0>(s) y = Gather<axis = 1>(x, i) }",

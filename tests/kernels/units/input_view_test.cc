@@ -74,7 +74,7 @@ const std::vector<Case> kCases = {
      .refused_by = "integer-range"},
     {.name = "slice_at_run_time",
      .model = "(float[4,9] x, int64[1] s, int64[1] e) => (float[n,9] y) { y = Slice(x, s, e) }",
-     .refused_by = "symbolic-shape"},
+     .refused_by = "port-format"},
     {.name = "split_in_given_sizes",
      .model = "(float[1,8,6,7] x) => (float[1,3,6,7] y, float[1,5,6,7] z) <int64[2] s = {3,5}> "
               "{ y, z = Split<axis = 1>(x, s) }",
