@@ -189,8 +189,8 @@ absl::Status AddAdapterInputs(const AdapterModules& modules, Model& model) {
       matrices[i] = AddInput(graph, name, product->type, i == 0 ? product->k : rank,
                              i == 0 ? rank : product->n);
     }
-    const auto fresh = [&](absl::string_view what) {
-      return AddValue(graph, names.Fresh(absl::StrCat("adapter/", module, "/", what)));
+    const auto fresh = [&, &path = module](absl::string_view what) {
+      return AddValue(graph, names.Fresh(absl::StrCat("adapter/", path, "/", what)));
     };
     const ValueId base = fresh("base"), low = fresh("low"), change = fresh("change");
     const ValueId y = node.outputs[0];

@@ -137,7 +137,7 @@ struct Loaded {
   // The same; after an error the old weights are put back.
   absl::Status ReplaceWeights(const ModelFiles& next) {
     const ModelFiles before = files;
-    const absl::Status failed = TakeWeights(next);
+    absl::Status failed = TakeWeights(next);
     if (failed.ok()) return failed;
     const absl::Status back = TakeWeights(before);
     if (back.ok()) {

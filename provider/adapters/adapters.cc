@@ -87,6 +87,7 @@ absl::Status Adapters::FitTo(const std::vector<PortInfo>& inputs) {
         continue;
       }
       std::vector<std::string> names;
+      names.reserve(inputs.size());
       for (const PortInfo& known : inputs) names.push_back(known.name);
       return absl::InvalidArgumentError(absl::StrCat(where, ": the model has no input '",
                                                      Printable(input),

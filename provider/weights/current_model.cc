@@ -28,9 +28,11 @@ LoadSetup WithWeights(const LoadSetup& setup, std::shared_ptr<const NewWeights> 
 // Applies all of them or none.
 absl::Status ApplyAll(const std::vector<std::unique_ptr<Reload>>& reloads) {
   for (size_t i = 0; i < reloads.size(); ++i) {
-    const absl::Status failed = reloads[i]->Apply();
+    absl::Status failed = reloads[i]->Apply();
     if (failed.ok()) continue;
-    while (i > 0) ANEMONE_RETURN_IF_ERROR(reloads[--i]->Undo());
+    while (i > 0) {
+      ANEMONE_RETURN_IF_ERROR(reloads[--i]->Undo());
+    }
     return failed;
   }
   return absl::OkStatus();

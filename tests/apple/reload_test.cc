@@ -17,7 +17,7 @@ constexpr char kNothing[] = "objects 0, surfaces 0, loaded 0, mapped 0";
 const Dims kDims = MakeDims(1, 3, 5, 7);
 
 class ReloadTest : public testing::Test {
- protected:
+ public:
   ReloadTest() {
     SetFault("");
     device_ = TestDevice(history_, waited_);
@@ -28,6 +28,7 @@ class ReloadTest : public testing::Test {
     EXPECT_EQ(LiveText(), kNothing);
   }
 
+ protected:
   std::unique_ptr<Program> Compile(Route route, float weight) {
     auto program = device_->Compile(SmallNetwork(route, kDims, kDims, weight), HostTarget(), route);
     EXPECT_THAT(program, IsOk());

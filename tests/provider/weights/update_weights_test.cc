@@ -443,6 +443,7 @@ TEST(UpdateWeights, RunsInFlightEndOnOneVersion) {
     std::atomic<bool> done = false;
     std::atomic<int> runs = 0, mixed = 0;
     std::vector<std::thread> threads;
+    threads.reserve(3);
     for (int i = 0; i < 3; ++i) {
       threads.emplace_back([&] {
         while (!done) {
