@@ -1,9 +1,11 @@
 #include "engine/surface.h"
 
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -13,6 +15,23 @@
 #include "device_limit_table.h"  // generated
 
 namespace anemone {
+namespace {
+
+// A descriptor of shared memory without a name or size yet; -1, with errno, if there is none.
+int OpenSharedMemory() {
+#ifdef __linux__
+  return memfd_create("anemone-surface", MFD_CLOEXEC);
+#else
+  // macOS has only named memory, whose name has at most 30 characters. It is closed by exec().
+  static std::atomic<unsigned> count = 0;
+  const std::string name = absl::StrCat("/anemone-", getpid(), "-", ++count);
+  const int handle = shm_open(name.c_str(), O_RDWR | O_CREAT | O_EXCL, 0600);
+  if (handle >= 0) shm_unlink(name.c_str());
+  return handle;
+#endif
+}
+
+}  // namespace
 
 int64_t SurfaceLayout::bytes() const { return strides[0] * dims.n() * BytesOf(format); }
 
@@ -44,7 +63,7 @@ SurfaceLayout LayoutOf(const Dims& dims, Format format, Route route) {
 
 absl::StatusOr<Surface> Surface::Allocate(int64_t bytes) {
   bytes = std::max(bytes, device_limit::kSurfaceFloor.value);
-  int handle = memfd_create("anemone-surface", MFD_CLOEXEC);
+  const int handle = OpenSharedMemory();
   if (handle < 0 || ftruncate(handle, bytes) != 0) {
     absl::Status status = absl::ResourceExhaustedError(
         absl::StrCat("surface: cannot allocate ", bytes, " bytes: ", std::strerror(errno),

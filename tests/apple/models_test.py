@@ -1,9 +1,11 @@
 """Runs models of models/manifest.json with --device apple on the stand-in: ONNX, plan, netplist or MIL
 text, stand-in, surfaces, outputs. The outputs must have the bits of the software device in exact mode.
 Prints how many segments were compiled as netplists and how many as MIL. --small takes the smallest
-models, --sample N --seed S some of the others; models that are not on this machine are listed.
+models, --sample N --seed S some of the others; models that are not on this machine are listed. Each model
+runs on the chip of each of --targets and on both --routes.
 
-    models_test.py ANEMONE DRIVER STANDIN --small|--all|--sample N [--seed S]
+    models_test.py ANEMONE DRIVER STANDIN --small|--all|--sample N [--seed S] [--targets h13,h16]
+        [--routes netplist,mil]
 """
 
 import argparse
@@ -20,6 +22,8 @@ import manifest  # noqa: E402
 import standin  # noqa: E402
 
 SMALL = ("silero_vad_16k_op15", "magika", "ppocr_cls")
+CHIPS = {"h13": "Apple M1", "h14": "Apple M2", "h15": "Apple M3", "h16": "Apple M4", "h17": "Apple M5",
+         "h13g": "Apple M1 Pro", "h16g": "Apple M4 Max"}
 
 
 def file_of(entry):
@@ -29,7 +33,7 @@ def file_of(entry):
     return copies[-1] if copies else path
 
 
-def compare(options, entry, folder, target="h13", route="netplist"):
+def compare(options, entry, folder, target, route):
     """(netplists, MIL texts) that were compiled; an exception if the outputs differ."""
     engine = standin.Standin(options.driver, options.standin)
     words = [file_of(entry), *manifest.options(entry), "--target", target, "--route", route, "--json"]
@@ -38,7 +42,8 @@ def compare(options, entry, folder, target="h13", route="netplist"):
     outputs = []
     for device, more in (("software", ["--numerics", "exact"]), ("apple", [])):
         out = folder / device
-        env = engine.environment(ANEMONE_STANDIN_LOG=str(log), ANEMONE_ANE_TIMEOUT="3000")
+        env = engine.environment(ANEMONE_STANDIN_LOG=str(log), ANEMONE_ANE_TIMEOUT="3000",
+                                 ANEMONE_STANDIN_CHIP=CHIPS[target])
         done = standin.run(options.anemone, "run", *words, "--device", device, *more, "--output-dir", out,
                            env=env, timeout=3000)
         if done.returncode != 0:
@@ -62,6 +67,8 @@ def main():
     parser.add_argument("--all", action="store_true")
     parser.add_argument("--sample", type=int, default=0)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--targets", default="h13")
+    parser.add_argument("--routes", default="netplist,mil")
     options = parser.parse_args()
     entries = manifest.entries()
     if not options.all:
@@ -69,21 +76,23 @@ def main():
         chosen = [e for e in entries if options.small and e["name"] in SMALL]
         entries = chosen + random.Random(options.seed).sample(others, min(options.sample, len(others)))
     failed = ran = 0
-    print(f"{'model':26} netplists  MIL  seconds")
+    print(f"{'model':26} target route     netplists  MIL  seconds")
     for entry in entries:
         if not manifest.path_of(entry).exists():
             print(f"{entry['name']:26} not on this machine (tools/models fetch gets it)")
             continue
-        start = time.monotonic()
-        try:
-            with tempfile.TemporaryDirectory() as folder:
-                netplists, texts = compare(options, entry, pathlib.Path(folder))
-            ran += 1
-            print(f"{entry['name']:26} {netplists:9} {texts:4} {time.monotonic() - start:8.1f}", flush=True)
-        except RuntimeError as error:
-            failed += 1
-            print(f"{entry['name']:26} FAILED: {error}", flush=True)
-    print(f"{ran} models have the same bits, {failed} failures")
+        for target in options.targets.split(","):
+            for route in options.routes.split(","):
+                start, place = time.monotonic(), f"{entry['name']:26} {target:6} {route:9}"
+                try:
+                    with tempfile.TemporaryDirectory() as folder:
+                        netplists, texts = compare(options, entry, pathlib.Path(folder), target, route)
+                    ran += 1
+                    print(f"{place} {netplists:9} {texts:4} {time.monotonic() - start:8.1f}", flush=True)
+                except RuntimeError as error:
+                    failed += 1
+                    print(f"{place} FAILED: {error}", flush=True)
+    print(f"{ran} runs have the same bits, {failed} failures")
     return 1 if failed else 0
 
 

@@ -33,6 +33,7 @@
 #include "provider/package/program_cache.h"
 #include "tools/command/commands.h"
 #include "tools/command/self_test.h"
+#include "tools/compare/child_process.h"
 
 namespace anemone {
 namespace {
@@ -77,10 +78,7 @@ absl::StatusOr<std::string> FindPlugin(const std::string& named) {
     return absl::NotFoundError(
         absl::StrCat(named, ": no such file; give the path of the plugin's library"));
   }
-  Dl_info self;
-  fs::path command = fs::read_symlink("/proc/self/exe", error);
-  if (error && dladdr(reinterpret_cast<void*>(&FindPlugin), &self) != 0) command = self.dli_fname;
-  const fs::path folder = command.parent_path();
+  const fs::path folder = ProgramPath().parent_path();
   for (const fs::path& place : {folder / kPluginFile, folder.parent_path() / "lib" / kPluginFile}) {
     if (fs::exists(place, error)) return place.string();
   }

@@ -24,6 +24,7 @@
 #include "tools/command/hazard_table.h"
 #include "tools/command/progress.h"
 #include "tools/compare/array_file.h"
+#include "tools/compare/child_process.h"
 #include "tools/compare/compare.h"
 #include "tools/compare/contestants.h"
 #include "tools/compare/input_files.h"
@@ -225,7 +226,7 @@ absl::Status Runner::Run() {
   ANEMONE_RETURN_IF_ERROR(RunModel(progress));
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
-  peak_memory_ = usage.ru_maxrss * 1024;
+  peak_memory_ = static_cast<int64_t>(PeakMemoryOf(usage));
   if (options_.compile_only) return absl::OkStatus();
   if (!options_.output_dir.empty()) {
     ANEMONE_RETURN_IF_ERROR(WriteOutputs(options_.output_dir, session_->outputs(), outputs_));

@@ -28,6 +28,7 @@
 #include "provider/settings.h"
 #include "tools/command/commands.h"
 #include "tools/command/progress.h"
+#include "tools/compare/child_process.h"
 #include "tools/zoo/job.h"
 #include "tools/zoo/ray_cluster.h"
 #include "tools/zoo/results.h"
@@ -172,7 +173,7 @@ absl::Status Zoo::RunOnRay(const ZooWork& work, Progress& progress) {
 
 absl::StatusOr<ZooWork> WorkOf(const Options& options) {
   if (options.output.empty()) return UsageError("--output: want the folder of the results");
-  ZooWork work{.command = fs::read_symlink("/proc/self/exe").string(), .folder = options.output};
+  ZooWork work{.command = ProgramPath().string(), .folder = options.output};
   for (const std::string& name : TargetsOf(options.settings)) {
     ANEMONE_ASSIGN_OR_RETURN(const Target* target, FindTarget(name));
     work.targets.emplace_back(target->option_name());

@@ -3,7 +3,7 @@
 #ifdef __linux__
 #include <sys/prctl.h>
 #endif
-#include <sys/resource.h>
+#include <dlfcn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -31,6 +31,23 @@ void EndWithParent(pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
 #endif
   if (getppid() != parent) _exit(1);  // it ended before
+}
+
+double PeakMemoryOf(const rusage& usage) {
+#ifdef __APPLE__
+  return static_cast<double>(usage.ru_maxrss);
+#else
+  return static_cast<double>(usage.ru_maxrss) * 1024;
+#endif
+}
+
+std::filesystem::path ProgramPath() {
+  std::error_code error;
+  std::filesystem::path path = std::filesystem::read_symlink("/proc/self/exe", error);
+  if (!error) return path;
+  Dl_info self;  // on macOS, this is the whole path
+  if (dladdr(reinterpret_cast<void*>(&ProgramPath), &self) != 0) path = self.dli_fname;
+  return path;
 }
 
 std::string ReadAll(FILE* file) {
@@ -83,7 +100,7 @@ absl::StatusOr<ChildResult> InChild(const std::function<absl::StatusOr<std::stri
     absl::Status error(static_cast<absl::StatusCode>(code & ~kUsageBit), text);
     return (code & kUsageBit) != 0 ? AsUsageError(std::move(error)) : error;
   }
-  return ChildResult{std::move(text), static_cast<double>(usage.ru_maxrss) * 1024};
+  return ChildResult{std::move(text), PeakMemoryOf(usage)};
 }
 
 absl::StatusOr<double> PeakMemoryOf(const std::function<absl::Status()>& work) {

@@ -2,9 +2,11 @@
 #ifndef ANEMONE_TOOLS_COMPARE_CHILD_PROCESS_H_
 #define ANEMONE_TOOLS_COMPARE_CHILD_PROCESS_H_
 
+#include <sys/resource.h>
 #include <sys/types.h>
 
 #include <cstdio>
+#include <filesystem>
 #include <functional>
 #include <string>
 
@@ -29,6 +31,12 @@ absl::StatusOr<double> PeakMemoryOf(const std::function<absl::Status()>& work);
 // In a child: kills it when its parent ends, so that no child stays after Ctrl-C or a crash. Safe
 // between fork() and exec().
 void EndWithParent(pid_t parent);
+
+// The largest resident memory that getrusage() or wait4() reports, in bytes.
+double PeakMemoryOf(const rusage& usage);
+
+// The file of this program.
+std::filesystem::path ProgramPath();
 
 // The whole file, from its beginning.
 std::string ReadAll(FILE* file);

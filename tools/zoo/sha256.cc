@@ -13,7 +13,7 @@ namespace {
 constexpr int kRounds = 64;
 
 // The first 32 bits of the fractional parts of a root of the first primes: the constants of the
-// standard. long double has 64 bits of precision, which is enough for both roots.
+// standard. long double has at least the 53 bits of a double, which are enough for both roots.
 template <size_t kCount, class Root>
 std::array<uint32_t, kCount> Fractions(const Root& root) {
   std::array<uint32_t, kCount> fractions;

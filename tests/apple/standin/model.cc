@@ -84,6 +84,8 @@ LivePort Live(const ProgramPort& port) {
   }
   if (Happens("overlap")) live.row_stride = size;
   if (Happens("other-port")) live.symbol += "_other";
+  if (Happens("other-size")) ++live.height;
+  if (Happens("other-type")) live.type = "Float32";
   return live;
 }
 

@@ -64,7 +64,7 @@ ANEMONE_STANDIN_EXPORT void* IOSurfaceCreate(void* properties) {
       [[given objectForKey:kIOSurfacePixelFormat] intValue] != 0) {
     return nullptr;
   }
-  return (void*)[[StandinSurface alloc] initWithBytes:bytes];
+  return (void*)[[StandinSurface alloc] initWithBytes:Happens("small-surface") ? bytes / 2 : bytes];
 }
 
 ANEMONE_STANDIN_EXPORT int IOSurfaceLock(void* surface, uint32_t, uint32_t*) {

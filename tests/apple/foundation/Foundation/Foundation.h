@@ -1,6 +1,6 @@
 // tests/apple/foundation/Foundation/Foundation.h: declarations of the part of Apple's Foundation
 // that engine/apple uses, so that clang checks its sources for macOS on a machine without Apple's
-// headers (syntax_test.py). Names and types as in Apple's documentation.
+// headers (macos_test.py). Names and types as in Apple's documentation.
 #ifndef ANEMONE_TESTS_APPLE_FOUNDATION_H_
 #define ANEMONE_TESTS_APPLE_FOUNDATION_H_
 
