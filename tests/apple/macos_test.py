@@ -25,8 +25,7 @@ CMAKE, ROOT, BINARY = sys.argv[1], pathlib.Path(sys.argv[2]), sys.argv[3]
 HERE = ROOT / "tests" / "apple"
 ALL = "--all" in sys.argv
 OF_GNU = ("GNUSTEP", "gnustep-base", "-fconstant-string-class", "--version-script", "nodelete")
-# Folders whose sources --all reads. Those of math need Highway for arm64, those of tests GoogleTest.
-FOLDERS = ("base", "engine", "fallback", "importer", "kernels", "partitioner", "provider", "tools")
+FOLDERS = ("base", "engine")  # whose sources --all reads
 
 
 def values_of_preset():
@@ -71,7 +70,7 @@ def front_end(command, folder):
     words = [word for at, word in enumerate(words) if word not in ("-c", "-o") and words[at - 1] != "-o"]
     more = ["-fsyntax-only", "-nostdinc++", "-nostdlibinc", "-Wno-unused-command-line-argument",
             # For the headers of glibc and libstdc++.
-            "-D__x86_64__", "-U__nonnull", "-D_GNU_SOURCE", "-D__builtin_ia32_pause()=((void)0)",
+            "-D__x86_64__", "-U__nonnull", "-Dst_mtimespec=st_mtim", "-D_GNU_SOURCE", "-D__builtin_ia32_pause()=((void)0)",
             "-isystem", str(HERE / "foundation"), "-include", str(HERE / "foundation" / "not_on_macos.h")]
     for path in system_folders():
         more += ["-isystem", path]
