@@ -81,7 +81,7 @@ class Growing {
   std::optional<Program> Find(const InputShapes& shapes);
   absl::StatusOr<Program> Make(const NamedValues& given, const Sizes& sizes);
   absl::Status Prove(const NamedValues& given, const Sizes& sizes, Program& program) const;
-  absl::Status AppendRows(Graph& graph) const;
+  absl::Status AppendRows(Graph& made) const;
   void Refuse(std::string why);
 
   const LoadSetup setup_;
