@@ -61,7 +61,7 @@ absl::StatusOr<Generator::Names> DecoderNames(const Session& session) {
     return NotADecoder(absl::StrCat("input '", Printable(port.name), "' is not known"));
   }
   const PortInfo* logits = PortNamed(session.outputs(), {"logits"});
-  if (logits == nullptr && session.outputs().size() == 1) logits = &session.outputs()[0];
+  if (logits == nullptr && session.outputs().size() == 1) logits = session.outputs().data();
   if (logits == nullptr || !IsFloating(logits->type) || logits->dims.size() != 3) {
     return NotADecoder("the model has no output logits of shape 1 x tokens x vocabulary");
   }

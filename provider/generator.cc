@@ -60,7 +60,7 @@ absl::StatusOr<Generator> Generator::Of(absl::StatusOr<Session> session) {
     return absl::InvalidArgumentError("generate: the model has no cache");
   ANEMONE_ASSIGN_OR_RETURN(Names names, DecoderNames(*session));
   return Generator(
-      std::unique_ptr<State>(new State{.session = *std::move(session), .names = std::move(names)}));
+      std::make_unique<State>(State{.session = *std::move(session), .names = std::move(names)}));
 }
 
 absl::StatusOr<Generator> Generator::Load(const std::string& path, const Settings& settings) {

@@ -1,9 +1,8 @@
 // provider/growing.h: a state that grows, such as the keys and values of a decoder: each run
 // appends rows to it. The rows are in a buffer of a capacity that doubles, and a program is
 // compiled for the capacity and not for each length. Unused rows are hidden by the model's own
-// mask: an input as long as old and new rows together, in which a 0 is put for each of them.
-//
-//   past = 5 rows, 1 new, capacity 8      mask 111111 becomes 11111 000 1
+// mask: an input as long as old and new rows together, in which a 0 is put for each of them: for 5
+// rows and a new one, with a capacity of 8, the mask 111111 becomes 11111 000 1.
 //
 // That this changes nothing is proven (importer/padding/padding.h) for the first and the last
 // length of a capacity; without a proof, runs have programs of their exact sizes.
@@ -82,7 +81,7 @@ class Growing {
   std::optional<Program> Find(const InputShapes& shapes);
   absl::StatusOr<Program> Make(const NamedValues& given, const Sizes& sizes);
   absl::Status Prove(const NamedValues& given, const Sizes& sizes, Program& program) const;
-  absl::Status AppendRows(Graph& graph) const;
+  absl::Status AppendRows(Graph& made) const;
   void Refuse(std::string why);
 
   const LoadSetup setup_;

@@ -1,10 +1,6 @@
 // provider/kept_state.h: the state of one session: values that a run leaves for the next
 // (Settings::state). A value stays in the surfaces of the engine where that is possible
 // (Scheduler::CanStay), else it is kept as a tensor.
-//
-//   KeptState state(model, pairs);
-//   state.Run({{"x", frame}}, nullptr);  // h0 is zeros
-//   state.Run({{"x", frame}}, nullptr);  // h0 is the first run's hn
 #ifndef ANEMONE_PROVIDER_KEPT_STATE_H_
 #define ANEMONE_PROVIDER_KEPT_STATE_H_
 

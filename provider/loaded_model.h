@@ -1,6 +1,5 @@
 // provider/loaded_model.h: what a session has loaded: a model with its plan, compiled. Of a model
 // with several sizes it is one for each size. session.cc has the functions that users call.
-//
 //   loaded_model.cc        makes it: import, plan, compile, cache
 //   loaded_model_run.cc    runs it
 //   loaded_model_plans.cc  its plans as text, and what runs warned of

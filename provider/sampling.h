@@ -1,7 +1,4 @@
 // provider/sampling.h: how a token is chosen from a model's logits.
-//
-//   std::vector<double> shares = TokenShares(logits, {.temperature = 0.8, .top_k = 40}, seen);
-//   int64_t token = ChooseToken(shares, random);
 #ifndef ANEMONE_PROVIDER_SAMPLING_H_
 #define ANEMONE_PROVIDER_SAMPLING_H_
 

@@ -1,7 +1,4 @@
 // provider/state_pairs.h: Settings::state as pairs of a model's inputs and outputs.
-//
-//   ANEMONE_ASSIGN_OR_RETURN(auto pairs, FindStatePairs({{"h0", "hn"}}, graph, inputs, outputs));
-//   std::string text = StateText(pairs, inputs, outputs, 80);  // for a plan
 #ifndef ANEMONE_PROVIDER_STATE_PAIRS_H_
 #define ANEMONE_PROVIDER_STATE_PAIRS_H_
 

@@ -10,8 +10,8 @@
 // With Settings::state the session keeps values between runs:
 //
 //   auto stream = anemone::Session::Load("net.onnx", {.state = {{"h0", "hn"}}});
-//   stream->Run({{"x", image}});              // h0 is zeros, hn is kept
-//   stream->Run({{"x", image}});              // h0 is what hn was
+//   auto first = stream->Run({{"x", image}});  // h0 is zeros, hn is kept
+//   auto next = stream->Run({{"x", image}});   // h0 is what hn was
 //   auto kept = stream->ReadState("h0");
 //
 // Check ok() first: `Session::Load(p)->Run(...)` aborts the process if Load() failed.
