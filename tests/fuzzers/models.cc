@@ -52,7 +52,7 @@ std::vector<std::string> Models() {
 }
 
 // Large weights, unrolling and folding would make every run slow; limits are tested elsewhere.
-Settings Small() { return {.threads = 1, .cache = false}; }
+Settings Small() { return {.cache = false, .threads = 1}; }
 
 void RunImport(absl::string_view bytes) {
   RequireAnswer(ImportBytes(bytes, "", {.find_sizes = false}).status());
