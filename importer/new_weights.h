@@ -1,6 +1,7 @@
 // importer/new_weights.h: puts new values in the place of a model's initializers.
 //
-//   ANEMONE_RETURN_IF_ERROR(ReplaceInitializers({{"conv1.weight", tensor}}, model));
+//   NewWeights weights = {{"conv1.weight", Tensor::Zeros(DataType::kFloat, {8, 4, 3, 3})}};
+//   ANEMONE_RETURN_IF_ERROR(ReplaceInitializers(weights, model));
 #ifndef ANEMONE_IMPORTER_NEW_WEIGHTS_H_
 #define ANEMONE_IMPORTER_NEW_WEIGHTS_H_
 

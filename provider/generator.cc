@@ -1,6 +1,7 @@
 #include "anemone/generator.h"
 
 #include <algorithm>
+#include <limits>
 #include <random>
 #include <utility>
 
@@ -75,6 +76,12 @@ absl::Status Generator::Start(absl::Span<const int64_t> prompt, const Sampling& 
   ANEMONE_RETURN_IF_ERROR(CheckSampling(sampling));
   if (prompt.empty()) {
     return absl::InvalidArgumentError("generate: the prompt has no token; give at least one");
+  }
+  for (const int64_t token : prompt) {
+    if (token < 0 || token > std::numeric_limits<int32_t>::max()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("generate: token ", token, " is not a number from 0 to 2147483647"));
+    }
   }
   state_->session.ResetState();
   state_->sampling = sampling;

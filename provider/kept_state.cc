@@ -252,6 +252,22 @@ absl::StatusOr<NamedValues> KeptState::RunFilled(NamedValues& filled, const Name
   return program_->Run(inputs, trace, nullptr, &resident_);
 }
 
+// An error of sizes may be about a value that the caller did not give: says which are kept.
+absl::Status KeptState::WithKept(const absl::Status& status, const NamedValues& given) const {
+  std::vector<std::string> names;
+  for (size_t p = 0; p < pairs_.size(); ++p) {
+    if (!given.contains(InputOf(p).name)) names.push_back(Printable(InputOf(p).name));
+  }
+  if (!absl::IsInvalidArgument(status) || names.empty()) return status;
+  absl::Status longer(
+      status.code(),
+      absl::StrCat(status.message(), "; the session keeps the values of ",
+                   absl::StrJoin(names, ", "), ": reset its state, or give them too"));
+  status.ForEachPayload(
+      [&](absl::string_view type, const absl::Cord& payload) { longer.SetPayload(type, payload); });
+  return longer;
+}
+
 absl::StatusOr<NamedValues> KeptState::Run(const NamedValues& given, Trace* trace) {
   const std::lock_guard<std::mutex> lock(mutex_);
   for (size_t p = 0; p < pairs_.size(); ++p) {
@@ -271,7 +287,7 @@ absl::StatusOr<NamedValues> KeptState::Run(const NamedValues& given, Trace* trac
       kept_[p] = {.value = Owned(made->at(OutputOf(p)).tensor, given)};
     }
   }
-  ANEMONE_RETURN_IF_ERROR(made.status());
+  if (!made.ok()) return WithKept(made.status(), given);
   for (size_t p = 0; p < pairs_.size(); ++p) made->erase(OutputOf(p));
   return made;
 }

@@ -78,6 +78,7 @@ class KeptState {
   absl::Status CheckValue(size_t pair, const OnnxValue& value) const;
   absl::Status MoveTo(std::shared_ptr<const LoadedModel> program, bool grows);
   absl::StatusOr<NamedValues> Filled(const NamedValues& given);
+  absl::Status WithKept(const absl::Status& status, const NamedValues& given) const;
   absl::StatusOr<NamedValues> RunFilled(NamedValues& filled, const NamedValues& given,
                                         Trace* trace);
 

@@ -173,8 +173,10 @@ absl::StatusOr<std::unique_ptr<LoadedModel>> LoadedModel::Make(const LoadSetup& 
                        models, {.line = made->line, .summary = made->summary, .need = need});
   }
   if (!setup.settings.hazards) {
-    made->places =
-        std::make_shared<const WeightPlaces>(*imported.as_read, planned.model, planned.plan);
+    if (imported.as_read != nullptr) {
+      made->places =
+          std::make_shared<const WeightPlaces>(*imported.as_read, planned.model, planned.plan);
+    }
     made->DropWeights();
   }
   made->load_times.compile = watch.Lap();

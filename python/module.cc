@@ -433,7 +433,8 @@ void AddTraining(nb::module_& module) {
       .def_prop_ro("weights", &Trainer::weights)
       .def_prop_ro("runs", &Trainer::runs)
       .def("step", StepOf)
-      .def("set_learning_rate", &Trainer::set_learning_rate)
+      .def("set_learning_rate",
+           [](Trainer& t, double rate) { Done([&] { return t.set_learning_rate(rate); }); })
       .def("weight",
            [](const Trainer& t, const std::string& name) {
              return ArrayOf(Unlocked([&] { return t.Weight(name); }));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/fp16.h"
@@ -24,6 +25,25 @@ bool IsAdam(const TrainingOptions& options) {
 }
 
 bool HasPairs(const TrainingOptions& options) { return options.pair && !options.update_on_cpu; }
+
+// A weight as a pair: the fp16 number next to each element, and what it lacks times kRestScale.
+struct Pair {
+  Tensor value, rest;
+};
+Pair PairOf(const Tensor& weight) {
+  std::vector<double> values(weight.elements()), rests(weight.elements());
+  for (int64_t i = 0; i < weight.elements(); ++i) {
+    values[i] = std::clamp<double>(ElementAsDouble(weight, i), fp16::kLowest, fp16::kLargest);
+  }
+  const Tensor halves = FromDoubles(DataType::kFloat16, weight.dims(), values);
+  for (int64_t i = 0; i < weight.elements(); ++i) {
+    const double exact = values[i];
+    values[i] = ElementAsDouble(halves, i);
+    rests[i] = (exact - values[i]) * kRestScale;
+  }
+  return {FromDoubles(weight.type(), weight.dims(), values),
+          FromDoubles(weight.type(), weight.dims(), rests)};
+}
 
 class UpdateWriter {
  public:
@@ -188,8 +208,9 @@ void UpdateWriter::Apply(const Gradient& g, ValueId change) {
     const ValueId left = w_.Sub(rest, change);
     const ValueId next = w_.Add(g.weight, w_.Mul(left, Scalar(1 / kRestScale)));
     const ValueId taken = w_.Mul(w_.Sub(next, g.weight), Scalar(kRestScale));
-    weight.value = Keep(g.weight, next, first_.at(g.weight));
-    weight.rest = KeepLike(rest, w_.Sub(left, taken), g.weight);
+    Pair first = PairOf(first_.at(g.weight));
+    weight.value = Keep(g.weight, next, std::move(first.value));
+    weight.rest = Keep(rest, w_.Sub(left, taken), std::move(first.rest));
   }
   step_.weights.push_back(std::move(weight));
 }
@@ -230,6 +251,9 @@ absl::Status CheckOptions(const TrainingOptions& options) {
   if (optimizer != "sgd" && optimizer != "none" && !IsAdam(options)) {
     return OutOfRange(absl::StrCat("optimizer '", Printable(optimizer), "'"),
                       "sgd, adam, adamw or none");
+  }
+  if (!(options.learning_rate >= 0) || std::isinf(options.learning_rate)) {
+    return OutOfRange("learning rate", "a finite number from 0");
   }
   if (!is_share(options.momentum)) return OutOfRange("momentum", "a number from 0 to below 1");
   if (!is_share(options.beta1)) return OutOfRange("beta1", "a number from 0 to below 1");

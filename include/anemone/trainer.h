@@ -56,7 +56,8 @@ class Trainer {
   // changed then.
   absl::StatusOr<double> Step(const std::map<std::string, Tensor>& inputs);
   int64_t runs() const;  // completed since the start, also before a checkpoint
-  void set_learning_rate(double rate);
+  // kInvalidArgument: it is negative or not finite.
+  absl::Status set_learning_rate(double rate);
 
   // Writes the state of the training to one file (safetensors), atomically. `notes` are kept with
   // it.

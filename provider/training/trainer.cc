@@ -1,6 +1,7 @@
 #include "anemone/trainer.h"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 #include <utility>
 
@@ -61,6 +62,21 @@ void BindBatch(const Model& model, int64_t batch, ImportOptions& importing) {
   }
 }
 
+// A batch that is asked for must be that of an input.
+absl::Status CheckBatch(const Graph& graph, int64_t batch) {
+  std::string sizes;
+  for (ValueId v : graph.inputs) {
+    const Value& input = graph.values[v];
+    if (!input.shape || input.shape->empty() || !input.shape->front().known()) continue;
+    if (input.shape->front().size == batch) return absl::OkStatus();
+    absl::StrAppend(&sizes, sizes.empty() ? "" : ", ", "'", Printable(input.name), "' has ",
+                    input.shape->front().size);
+  }
+  if (batch == 0 || sizes.empty()) return absl::OkStatus();
+  return UsageError(
+      absl::StrCat("training: batch ", batch, ": the model's sizes are fixed; ", sizes));
+}
+
 }  // namespace
 
 struct Trainer::State {
@@ -103,6 +119,7 @@ absl::Status Trainer::State::Load(const Import& import, const TrainingOptions& o
     BindBatch(model, options.batch, importing);
     ANEMONE_ASSIGN_OR_RETURN(model, import(importing));
   }
+  ANEMONE_RETURN_IF_ERROR(CheckBatch(model.graph, options.batch));
   if (const std::string free = FreeDimensionNames(model); !free.empty()) {
     return UsageError(absl::StrCat("training needs sizes for ", free,
                                    "; give the batch, or bind the dimensions"));
@@ -214,7 +231,13 @@ absl::StatusOr<double> Trainer::Step(const std::map<std::string, Tensor>& inputs
 }
 
 int64_t Trainer::runs() const { return state_->runs; }
-void Trainer::set_learning_rate(double rate) { state_->rate = rate; }
+absl::Status Trainer::set_learning_rate(double rate) {
+  if (!(rate >= 0) || std::isinf(rate)) {
+    return absl::InvalidArgumentError("training: learning rate: want a finite number from 0");
+  }
+  state_->rate = rate;
+  return absl::OkStatus();
+}
 
 absl::Status Trainer::SaveCheckpoint(const std::string& path,
                                      const std::map<std::string, std::string>& notes) const {

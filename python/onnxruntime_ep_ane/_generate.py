@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
@@ -52,8 +53,8 @@ def generate(
             raise TypeError("tokens: a text needs tokenizer=, the path of a file of the package tokenizers")
         prompt = _encoded(tokens, tokenizer)
     else:
-        prompt = [int(token) for token in tokens]
-    ends = {int(token) for token in stop}
+        prompt = [operator.index(token) for token in tokens]
+    ends = {operator.index(token) for token in stop}
     path, data = path_or_bytes(model)
     with words_of_python():
         settings = settings_of(_anemone.SESSION, target, keywords)

@@ -134,6 +134,9 @@ class Train(CliTest):
             (["--lr", "-1"], 2, "--lr"),
             (["--train-only", "none*"], 2, "matches none of the 4 weights"),
             (["-o", self.model], 1, "is the model"),
+            (["-o", self.data], 2, "is used for something else"),
+            (["-o", self.folder / "a.onnx", "--save-step", self.folder / "a.onnx"], 2, "something else"),
+            (["-o", self.folder / "none" / "a.onnx"], 1, "its folder cannot be written"),
         ]:
             done = anemone(*self.words("--steps", "1", *words))
             self.assertEqual(code, done.returncode, done.stderr)

@@ -181,6 +181,15 @@ class Training(unittest.TestCase):
         self.assertGreater(moved["pair"], 1e-4)
         self.assertLess(moved["fp16"], 0.5 * moved["pair"])
 
+    def test_a_pair_begins_with_all_bits_of_the_weights(self):
+        trainer = ane.Trainer(models.layered(), CROSS_ENTROPY, lr=0)
+        first = trainer.weights
+        trainer.step(next(batches(models.digits(), 32, 1)))
+        for initializer in models.layered().graph.initializer:
+            want = onnx.numpy_helper.to_array(initializer)
+            np.testing.assert_allclose(first[initializer.name], want, rtol=2**-20, atol=2**-34)
+            np.testing.assert_allclose(trainer.weights[initializer.name], want, rtol=2**-20, atol=2**-34)
+
     def test_a_checkpoint_goes_on_with_the_same_bits(self):
         _, unbroken = self.losses("convolutional", 6)
         make, data, loss, keywords, _ = TASKS["convolutional"]
@@ -210,6 +219,8 @@ class Training(unittest.TestCase):
             ({"loss": CROSS_ENTROPY, "optimizer": "adagrad"}, "sgd, adam, adamw"),
             ({"loss": CROSS_ENTROPY, "train_only": "v*"}, "matches none of the 4 weights"),
             ({"loss": CROSS_ENTROPY, "loss_scale": 1e9}, "from 1 to 32768"),
+            ({"loss": CROSS_ENTROPY, "lr": float("nan")}, "learning rate: want a finite number"),
+            ({"loss": CROSS_ENTROPY, "batch": 16}, "batch 16: the model's sizes are fixed; 'x' has 32"),
             ({"loss": "output:logits"}, "more than one element"),
         ]:
             with self.assertRaisesRegex(ValueError, words):

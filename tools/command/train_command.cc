@@ -1,5 +1,8 @@
 // `anemone train`: trains a model with batches of arrays.
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cmath>
 #include <filesystem>
@@ -30,7 +33,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr char kCheckpointFile[] = "checkpoint.safetensors";
+constexpr char kCheckpointFile[] = "checkpoint.safetensors", kMetricsFile[] = "metrics.jsonl",
+               kPageFile[] = "report.html";
 
 double SecondsSince(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
@@ -43,6 +47,27 @@ absl::Span<const std::byte> BytesOf(const std::string& text) {
 absl::StatusOr<std::map<std::string, Tensor>> ReadData(const std::string& path) {
   std::error_code error;
   return std::filesystem::is_directory(path, error) ? ReadArrayFolder(path) : ReadNpz(path);
+}
+
+// Whether the paths name one file, which may not exist yet.
+bool AreOnePlace(const std::filesystem::path& a, const std::filesystem::path& b) {
+  std::error_code error;
+  return std::filesystem::weakly_canonical(a, error) == std::filesystem::weakly_canonical(b, error);
+}
+
+std::filesystem::path FolderOf(const std::string& file) {
+  const std::filesystem::path folder = std::filesystem::path(file).parent_path();
+  return folder.empty() ? "." : folder;
+}
+
+// An error before the training, and not after it.
+absl::Status CheckCanBeWritten(const std::string& file) {
+  std::error_code error;
+  if (std::filesystem::is_directory(file, error)) {
+    return absl::InvalidArgumentError(absl::StrCat("'", file, "': is a folder; give a file"));
+  }
+  if (access(FolderOf(file).c_str(), W_OK) == 0) return absl::OkStatus();
+  return absl::ErrnoToStatus(errno, absl::StrCat("'", file, "': its folder cannot be written"));
 }
 
 // The preflight of the guide's chapter 15: slices that make values above 4094 infinite.
@@ -95,8 +120,21 @@ absl::Status TrainRun::CheckFiles() const {
     return UsageError("--resume: want --checkpoint DIR too");
   }
   const std::vector<std::string> inputs = FilesOfModel(options_.arguments[0]);
+  std::vector<std::string> taken = {options_.data};
+  if (!options_.checkpoint.empty()) {
+    for (const char* file : {kCheckpointFile, kMetricsFile, kPageFile})
+      taken.push_back(Place(file));
+  }
   for (const std::string& output : {options_.output, options_.save_step}) {
-    if (!output.empty()) ANEMONE_RETURN_IF_ERROR(CheckIsNotInput(output, inputs));
+    if (output.empty()) continue;
+    ANEMONE_RETURN_IF_ERROR(CheckIsNotInput(output, inputs));
+    for (const std::string& other : taken) {
+      if (!AreOnePlace(output, other) && !AreOnePlace(FolderOf(output), other)) continue;
+      return UsageError(absl::StrCat("'", output, "': '", other, "' is used for something else; ",
+                                     "choose another name"));
+    }
+    ANEMONE_RETURN_IF_ERROR(CheckCanBeWritten(output));
+    taken.push_back(output);
   }
   return absl::OkStatus();
 }
@@ -148,7 +186,7 @@ absl::Status TrainRun::OpenFolder() {
     }
     done_ = begun_ = trainer_->runs() / options_.training.accumulate;
   }
-  ANEMONE_ASSIGN_OR_RETURN(metrics_, Metrics::Open(Place("metrics.jsonl"), done_));
+  ANEMONE_ASSIGN_OR_RETURN(metrics_, Metrics::Open(Place(kMetricsFile), done_));
   return absl::OkStatus();
 }
 
@@ -174,7 +212,7 @@ absl::Status TrainRun::Save() {
        {"batch", absl::StrCat(batches_->batch(), " of ", batches_->samples(), " samples")},
        {"weights", absl::StrCat(trainer_->weights().size())},
        {"plan", trainer_->PlanLine()}});
-  return WriteUserFile(Place("report.html"), {BytesOf(page)});
+  return WriteUserFile(Place(kPageFile), {BytesOf(page)});
 }
 
 std::string TrainRun::ProgressText(double seconds) const {
