@@ -24,9 +24,9 @@ endif()
 
 # Clang's AddressSanitizer build counts which code runs, for the fuzzers of tests/fuzzers. The libraries
 # that read what others write also tell them the values that are compared.
-set(ANEMONE_COVERAGE "")
+set(ANEMONE_FUZZER_COVERAGE "")
 if(ANEMONE_SANITIZE MATCHES "address" AND CMAKE_CXX_COMPILER_ID MATCHES "Clang")
-  set(ANEMONE_COVERAGE inline-8bit-counters,pc-table)
+  set(ANEMONE_FUZZER_COVERAGE inline-8bit-counters,pc-table)
 endif()
 set(libraries_that_read anemone_base anemone_importer anemone_engine anemone_tools)
 
@@ -72,8 +72,8 @@ function(anemone_library name)
   cmake_parse_arguments(ARG "" "PRECOMPILED" "SOURCES;LINK" ${ARGN})
   add_library(${name} STATIC ${ARG_SOURCES})
   target_link_libraries(${name} PUBLIC anemone_options ${ARG_LINK})
-  if(ANEMONE_COVERAGE AND NOT name STREQUAL "anemone_math")
-    set(coverage ${ANEMONE_COVERAGE})
+  if(ANEMONE_FUZZER_COVERAGE AND NOT name STREQUAL "anemone_math")
+    set(coverage ${ANEMONE_FUZZER_COVERAGE})
     if(name IN_LIST libraries_that_read)
       string(APPEND coverage ,trace-cmp)
     endif()

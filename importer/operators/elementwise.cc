@@ -31,8 +31,7 @@ constexpr IntegerUse kTruncated = {.refused =
 constexpr IntegerUse kWrappedPower = {
     .inputs = 0b1, .refused = "integer powers wrap around on overflow, fp16 powers round"};
 
-constexpr char kParametric[] =
-    "the published gradients leave out parametric activations (guide chapter 15)";
+constexpr char kParametric[] = "the published gradients leave out parametric activations";
 constexpr char kStep[] = "it is a step function, whose slope is 0";
 
 constexpr Operator kRows[] = {

@@ -32,8 +32,7 @@ Axes MatMulAxes(const Node&, int rank) {
   return rank >= 2 ? Axes({rank - 1, rank - 2}) : std::nullopt;
 }
 
-constexpr char kForwardOnly[] =
-    "it has a forward operation but no published gradient (guide chapter 15)";
+constexpr char kForwardOnly[] = "it has a forward operation but no published gradient";
 
 constexpr Operator kRows[] = {
     // Products.

@@ -187,7 +187,7 @@ class Commands(CliTest):
                              (["run", path, "--tarjet", "h13"],
                               "--tarjet: run has no such option in this version; did you mean --target?"),
                              (["convert", path, "-o", "d", "--bucket", "n=1,2"],
-                              "--bucket: convert has no such option in this version; only check, run, bench, report have it"),
+                              "--bucket applies to Core ML packages; add --to mlpackage"),
                              (["confirm", "Relu", "--dim=n=1"],
                               "--dim: confirm has no such option in this version; only check, run"),
                              (["fly"], "fly"),

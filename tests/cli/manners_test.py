@@ -316,13 +316,13 @@ class Help(CliTest):
                              (["-v"], "'-v' is not a command; for the version give --version"),
                              (["check", path, "--require-engine-share", "95%"], "want a share from 0 to 1"),
                              (["check", path, "-t", "m1"], "did you mean --target?"),
-                             (["run", path, "-s", "1"], "did you mean --shape or --seed?"),
+                             (["run", path, "-s", "1"], "did you mean --shape or --state or --seed?"),
                              (["check", path, "--policy", "refuse:Pool"], "no unit 'Pool'; did you mean Pooling?"),
                              (["run", path, "--range", "x"], "want NAME=LOW:HIGH, got 'x'"),
                              (["run", path, "-qx"], "-x: run has no such option"),
                              (["run", path, "--tarjet", "m1"], "did you mean --target?")):
             self.expect_error(anemone(*words), piece, code=2)
-        for name, what in (("generate", "not in this version"), ("xyzzy", "unknown")):
+        for name, what in (("patch", "not in this version"), ("xyzzy", "unknown")):
             self.expect_error(anemone(name, path),
                               f"command '{name}': {what}; anemone help lists the commands", code=2)
         self.assertIn("near: ", anemone("check", path, "--target", "m1prp").stderr)

@@ -145,24 +145,28 @@ class Mutation {
         add ? access.AddString(&message, field, Text()) : access.SetString(&message, field, Text());
         break;
       case FieldDescriptor::CPPTYPE_MESSAGE: {
+        // Copied first: setting a field of a oneof frees the messages of the others.
+        const std::unique_ptr<Message> copy = CopyOfA(field->message_type());
         Message* made =
             add ? access.AddMessage(&message, field) : access.MutableMessage(&message, field);
-        // The same content as another message of this type, if there is one.
-        for (int i = 0; i < 8; ++i) {
-          const Message& other = *Pick(messages_);
-          if (other.GetDescriptor() != made->GetDescriptor() || &other == made) continue;
-          if (other.ByteSizeLong() < 4096) {
-            std::unique_ptr<Message> copy(other.New());
-            copy->CopyFrom(other);
-            made->GetReflection()->Swap(made, copy.get());
-          }
-          break;
-        }
+        if (copy != nullptr) made->CopyFrom(*copy);
         break;
       }
       default:
         break;
     }
+  }
+
+  // The content of a message of this type; null if some tries find none that is small.
+  std::unique_ptr<Message> CopyOfA(const google::protobuf::Descriptor* type) {
+    for (int i = 0; i < 8; ++i) {
+      const Message& other = *Pick(messages_);
+      if (other.GetDescriptor() != type || other.ByteSizeLong() > 4096) continue;
+      std::unique_ptr<Message> copy(other.New());
+      copy->CopyFrom(other);
+      return copy;
+    }
+    return nullptr;
   }
 
   int64_t Integer() {

@@ -185,14 +185,14 @@ const Flag kOwnFlags[] = {
          "times.",
      .store = Append<&Options::states>},
     {.name = "metadata",
-     .value = "KEY=TEXT",
+     .value = "KEY=WORDS",
      .commands = kConvert,
      .brief = "What the package says of the model: author, version, license, description.",
      .help = "Only with --to mlpackage. Other keys become user-defined metadata. By default the "
              "model's own metadata. Can be given several times.",
      .store = Append<&Options::metadata>},
     {.name = "describe",
-     .value = "PORT=TEXT",
+     .value = "PORT=WORDS",
      .commands = kConvert,
      .brief = "Describe an input or output in the package.",
      .help = "Only with --to mlpackage. By default the model's own text. Can be given several "
