@@ -43,7 +43,7 @@ class Adapters {
     return absl::OkStatus();
   }
 
-  // `ports` without those for modules.
+  // `ports` without those for modules. One that every adapter gives has a default.
   std::vector<PortInfo> WithoutOurs(const std::vector<PortInfo>& ports) const;
 
  private:
