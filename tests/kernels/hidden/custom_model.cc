@@ -103,12 +103,12 @@ absl::StatusOr<Tensor> RunOnCpu(const std::string& bytes, const Tensors& inputs)
   return outputs.at("y");
 }
 
-absl::StatusOr<Planned> RunPlanned(const std::string& bytes, const std::string& target,
+absl::StatusOr<CustomPlan> RunPlanned(const std::string& bytes, const std::string& target,
                                    const Tensors& inputs) {
   ANEMONE_ASSIGN_OR_RETURN(Session session,
                            Session::LoadBytes(bytes, {.target = target, .threads = 2}));
   ANEMONE_ASSIGN_OR_RETURN(Tensors outputs, session.Run(inputs));
-  return Planned{nlohmann::json::parse(session.PlanJson())["nodes"][0], outputs.at("y")};
+  return CustomPlan{nlohmann::json::parse(session.PlanJson())["nodes"][0], outputs.at("y")};
 }
 
 Fed Feed(const Authored& unit, DataType type) {

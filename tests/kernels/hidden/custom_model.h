@@ -42,11 +42,11 @@ Tensor TensorOf(const std::vector<double>& values, std::vector<int64_t> dims, Da
 // Runs the unchanged model in ONNX Runtime.
 absl::StatusOr<Tensor> RunOnCpu(const std::string& bytes, const Tensors& inputs);
 
-struct Planned {
+struct CustomPlan {
   nlohmann::json node;  // the entry of the node in the plan
   Tensor y;
 };
-absl::StatusOr<Planned> RunPlanned(const std::string& bytes, const std::string& target,
+absl::StatusOr<CustomPlan> RunPlanned(const std::string& bytes, const std::string& target,
                                    const Tensors& inputs);
 
 // A unit as a model of rank 4, with its inputs.
