@@ -213,6 +213,7 @@ TEST(ForkedSessions, HaveStatesOfTheirOwn) {
   Ran(session, {{"x", Ramp({1, 8, 4, 4})}});
   constexpr int kThreads = 4;
   std::vector<std::thread> threads;
+  threads.reserve(4);
   for (int t = 0; t < kThreads; ++t) {
     threads.emplace_back([&, t] {
       const Session own = session.Fork();
@@ -235,6 +236,7 @@ TEST(ForkedSessions, OneSessionRunsOneAtATime) {
   const std::vector<float> ones(128, 1);
   const Tensor x = Tensor::Floats({1, 8, 4, 4}, ones);
   std::vector<std::thread> threads;
+  threads.reserve(4);
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&] {
       for (int i = 0; i < 25; ++i) Ran(session, {{"x", x}});
