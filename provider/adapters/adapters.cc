@@ -117,10 +117,10 @@ std::vector<PortInfo> Adapters::WithoutOurs(const std::vector<PortInfo>& ports) 
   for (const PortInfo& port : ports) {
     if (ours.contains(port.name)) continue;
     others.push_back(port);
-    const bool is_given = !values_.empty() &&
-                          std::all_of(values_.begin(), values_.end(), [&](const auto& adapter) {
-                            return adapter.second.contains(port.name);
-                          });
+    const bool is_given =
+        !values_.empty() && std::all_of(values_.begin(), values_.end(), [&](const auto& adapter) {
+          return adapter.second.contains(port.name);
+        });
     if (is_given) others.back().has_default = true;
   }
   return others;

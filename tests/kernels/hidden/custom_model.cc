@@ -104,7 +104,7 @@ absl::StatusOr<Tensor> RunOnCpu(const std::string& bytes, const Tensors& inputs)
 }
 
 absl::StatusOr<CustomPlan> RunPlanned(const std::string& bytes, const std::string& target,
-                                   const Tensors& inputs) {
+                                      const Tensors& inputs) {
   ANEMONE_ASSIGN_OR_RETURN(Session session,
                            Session::LoadBytes(bytes, {.target = target, .threads = 2}));
   ANEMONE_ASSIGN_OR_RETURN(Tensors outputs, session.Run(inputs));

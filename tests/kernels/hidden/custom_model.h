@@ -47,7 +47,7 @@ struct CustomPlan {
   Tensor y;
 };
 absl::StatusOr<CustomPlan> RunPlanned(const std::string& bytes, const std::string& target,
-                                   const Tensors& inputs);
+                                      const Tensors& inputs);
 
 // A unit as a model of rank 4, with its inputs.
 struct Fed {
