@@ -83,7 +83,10 @@ absl::StatusOr<std::vector<std::string>> Results(Device& device, const Program& 
     inputs.push_back(reinterpret_cast<const std::byte*>(values.data()));
   }
   for (const ProgramPort& port : program.outputs()) results.emplace_back(port.layout.bytes(), '\0');
-  for (std::string& result : results) outputs.push_back(reinterpret_cast<std::byte*>(&result[0]));
+  outputs.reserve(results.size());
+  for (std::string& result : results) {
+    outputs.push_back(reinterpret_cast<std::byte*>(result.data()));
+  }
   const absl::Status status = device.Run(program, {.inputs = inputs, .outputs = outputs});
   if (!status.ok()) return status;
   return results;
