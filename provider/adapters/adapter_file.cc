@@ -16,7 +16,7 @@
 #include "base/status_macros.h"
 #include "engine/formats/parse_json.h"
 #include "onnx_adapter_generated.h"  // generated
-#include "provider/adapters/safetensors.h"
+#include "provider/safetensors.h"
 
 namespace anemone {
 namespace {
@@ -94,9 +94,9 @@ bool SplitName(absl::string_view name, std::string& module, char& matrix) {
 }
 
 absl::StatusOr<AdapterFile> ReadPeft(const std::string& path) {
-  ANEMONE_ASSIGN_OR_RETURN(auto tensors, ReadSafetensors(path));
+  ANEMONE_ASSIGN_OR_RETURN(Safetensors file, ReadSafetensors(path));
   AdapterFile adapter;
-  for (auto& [name, tensor] : tensors) {
+  for (auto& [name, tensor] : file.tensors) {
     std::string module;
     char matrix = 0;
     if (!SplitName(name, module, matrix)) {

@@ -1,4 +1,4 @@
-#include "provider/adapters/safetensors.h"
+#include "provider/safetensors.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -14,11 +14,11 @@
 #include "base/printable.h"
 #include "base/status_macros.h"
 #include "engine/formats/parse_json.h"
+#include "provider/new_file.h"
 
 namespace anemone {
 namespace {
 
-constexpr uint64_t kLargestHeader = 100 << 20;  // the format's own limit
 constexpr char kMetadata[] = "__metadata__";
 
 struct TypeName {
@@ -159,31 +159,32 @@ absl::StatusOr<Tensor> ReadTensor(const Json& about, absl::string_view data,
                       {reinterpret_cast<const std::byte*>(bytes.data()), bytes.size()}, owner);
 }
 
-}  // namespace
-
-absl::StatusOr<std::map<std::string, Tensor>> ParseSafetensors(absl::string_view bytes,
-                                                               std::shared_ptr<const void> owner) {
+absl::StatusOr<Safetensors> Parse(absl::string_view bytes, std::shared_ptr<const void> owner,
+                                  uint64_t most_header) {
   uint64_t size = 0;
   if (bytes.size() < sizeof(size)) return Damaged("it is shorter than 8 bytes");
   std::memcpy(&size, bytes.data(), sizeof(size));
-  if (size > kLargestHeader || size > bytes.size() - sizeof(size)) {
+  if (size > most_header || size > bytes.size() - sizeof(size)) {
     return Damaged(absl::StrCat("a header of ", size, " bytes in a file of ", bytes.size()));
   }
   const absl::string_view data = bytes.substr(sizeof(size) + size);
   Members members(bytes.substr(sizeof(size), size));
   if (!members.Begin()) return Damaged("the header is not a JSON object");
-  std::map<std::string, Tensor> tensors;
+  Safetensors file;
   std::vector<std::pair<int64_t, int64_t>> ranges;
   for (bool first = true; !members.AtEnd(); first = false) {
     if (!first && !members.Comma()) return Damaged("the header is not JSON");
     ANEMONE_ASSIGN_OR_RETURN(const Json member, members.Next());
     const std::string name = member.begin().key();
-    if (name == kMetadata) continue;
+    if (name == kMetadata) {
+      file.metadata = member.begin().value();
+      continue;
+    }
     auto tensor = ReadTensor(member.begin().value(), data, owner, ranges.emplace_back());
     if (!tensor.ok()) {
       return Annotated(tensor.status(), absl::StrCat("tensor '", Printable(name), "'"));
     }
-    if (!tensors.emplace(name, *std::move(tensor)).second) {
+    if (!file.tensors.emplace(name, *std::move(tensor)).second) {
       return Damaged(absl::StrCat("tensor '", Printable(name), "' is there twice"));
     }
   }
@@ -192,13 +193,50 @@ absl::StatusOr<std::map<std::string, Tensor>> ParseSafetensors(absl::string_view
   for (size_t i = 1; i < ranges.size(); ++i) {
     if (ranges[i].first < ranges[i - 1].second) return Damaged("two tensors share bytes");
   }
-  return tensors;
+  return file;
 }
 
-absl::StatusOr<std::map<std::string, Tensor>> ReadSafetensors(const std::string& path) {
+}  // namespace
+
+absl::StatusOr<Safetensors> ReadSafetensors(const std::string& path, uint64_t most_header) {
   ANEMONE_ASSIGN_OR_RETURN(const std::shared_ptr<const MappedFile> file, MappedFile::Open(path));
-  auto tensors = ParseSafetensors(file->text(), file);
-  return tensors.ok() ? std::move(tensors) : Annotated(tensors.status(), path);
+  auto read = Parse(file->text(), file, most_header);
+  return read.ok() ? std::move(read) : Annotated(read.status(), path);
+}
+
+absl::Status WriteSafetensors(const std::string& path, const std::map<std::string, Tensor>& tensors,
+                              const std::map<std::string, std::string>& metadata) {
+  Json header = {{kMetadata, metadata}};
+  uint64_t at = 0;
+  std::vector<Tensor> written;
+  written.reserve(tensors.size());
+  for (const auto& [name, tensor] : tensors) {
+    const auto* type = std::find_if(std::begin(kTypes), std::end(kTypes),
+                                    [&](const TypeName& t) { return t.type == tensor.type(); });
+    if (type == std::end(kTypes)) {
+      return absl::UnimplementedError(absl::StrCat("tensor '", Printable(name),
+                                                   "': the format has ", "no type ",
+                                                   DataTypeName(tensor.type())));
+    }
+    written.push_back(tensor.is_fill() || tensor.compressed() != nullptr ? tensor.Copy() : tensor);
+    const uint64_t size = written.back().bytes().size();
+    header[name] = {{"dtype", std::string(type->name)},
+                    {"shape", tensor.dims()},
+                    {"data_offsets", {at, at + size}}};
+    at += size;
+  }
+  std::string text = header.dump();
+  text.resize((text.size() + 7) / 8 * 8, ' ');
+  const uint64_t length = text.size();
+  ANEMONE_ASSIGN_OR_RETURN(const auto file, NewFile::Make(path));
+  ANEMONE_RETURN_IF_ERROR(file->Write({reinterpret_cast<const char*>(&length), sizeof(length)}));
+  ANEMONE_RETURN_IF_ERROR(file->Write(text));
+  for (const Tensor& tensor : written) {
+    const absl::Span<const std::byte> bytes = tensor.bytes();
+    ANEMONE_RETURN_IF_ERROR(
+        file->Write({reinterpret_cast<const char*>(bytes.data()), bytes.size()}));
+  }
+  return file->PutIntoPlace();
 }
 
 }  // namespace anemone
