@@ -3,12 +3,12 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <utility>
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "anemone/compressed.h"
+#include "base/float_scan.h"
 #include "importer/elements.h"
 #include "importer/operators/operators.h"
 
@@ -20,25 +20,17 @@ void Count(double element, NotFinite& found) {
   if (std::isinf(element)) ++found.infinities;
 }
 
-// Whether no element of a float32 tensor has an exponent of all ones: NaN or an infinity.
-bool AllFiniteFloats(const Tensor& tensor) {
-  constexpr uint32_t kExponent = 0x7f800000;
-  const absl::Span<const std::byte> bytes = tensor.bytes();
-  bool found = false;
-  for (size_t at = 0; at < bytes.size(); at += sizeof(uint32_t)) {
-    uint32_t bits;
-    std::memcpy(&bits, bytes.data() + at, sizeof(bits));
-    found |= (bits & kExponent) == kExponent;
-  }
-  return !found;
-}
-
 }  // namespace
 
 NotFinite CountNotFinite(std::string name, const Tensor& tensor) {
   NotFinite found{std::move(name)};
   const bool is_plain = tensor.compressed() == nullptr && tensor.type() == DataType::kFloat;
-  if (is_plain && AllFiniteFloats(tensor)) return found;
+  if (is_plain) {  // of a fill, the bytes are one element's
+    const absl::Span<const std::byte> bytes = tensor.bytes();
+    if (!HasNotFinite(bytes.data(), static_cast<int64_t>(bytes.size() / sizeof(float)))) {
+      return found;
+    }
+  }
   if (const Compressed* stored = tensor.compressed()) {
     for (float scale : stored->scales()) Count(scale, found);
     for (float entry : stored->values()) Count(entry, found);

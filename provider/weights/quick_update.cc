@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
-#include <cstring>
 #include <map>
 #include <set>
 #include <utility>
 
+#include "base/float_scan.h"
 #include "base/fp16.h"
 #include "base/status_macros.h"
 #include "math/core/parallel.h"
@@ -18,33 +18,18 @@ namespace {
 
 constexpr int64_t kGrain = 1 << 18;
 
-// The largest magnitude of float32 elements; infinite or NaN if one is.
-float MagnitudeOf(const Tensor& tensor) {
-  const std::byte* data = tensor.bytes().data();
-  std::atomic<uint32_t> largest = 0;
-  math::ParallelFor(tensor.elements(), kGrain, [&](int64_t begin, int64_t end) {
-    uint32_t most = 0;  // magnitudes are ordered as their bits are
-    for (int64_t i = begin; i < end; ++i) {
-      uint32_t bits;
-      std::memcpy(&bits, data + i * 4, sizeof(bits));
-      most = std::max(most, bits & 0x7fffffff);
-    }
-    uint32_t known = largest;
-    while (known < most && !largest.compare_exchange_weak(known, most)) {
-    }
-  });
-  const uint32_t bits = largest;
-  float magnitude;
-  std::memcpy(&magnitude, &bits, sizeof(magnitude));
-  return magnitude;
-}
-
-// The rule fp16-range (kernels/fp16_range.h) says nothing about such a constant of a layer: it is
-// neither too large for fp16, nor are all its elements very small.
+// The rule fp16-range (kernels/fp16_range.h) says nothing about such a float32 constant of a layer:
+// it is neither too large for fp16, nor are all its elements very small.
 bool IsInRange(const Tensor& tensor) {
-  constexpr float kSmallest = 0x1p-14F;
-  const float magnitude = MagnitudeOf(tensor);
-  return magnitude >= kSmallest && magnitude <= static_cast<float>(fp16::kLargest);
+  const std::byte* data = tensor.bytes().data();
+  std::atomic<bool> is_wrong = false, is_seen = false;  // seen: an element that is not very small
+  math::ParallelFor(tensor.elements(), kGrain, [&](int64_t begin, int64_t end) {
+    const FloatLimits part = LimitsOfFloats(data + begin * 4, end - begin);
+    const float magnitude = std::max(-part.low, part.high);
+    if (part.has_nan || magnitude > fp16::kLargest) is_wrong = true;
+    if (magnitude >= fp16::kSmallestNormal) is_seen = true;
+  });
+  return is_seen && !is_wrong;
 }
 
 }  // namespace
