@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <functional>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
@@ -256,6 +257,7 @@ Scheduler::Scheduler(const Graph& graph, const Plan& plan, Device& device,
       heeds_limits_(heeds_limits),
       watch_(watch) {}
 
+Scheduler::Scheduler(const Scheduler&) = default;
 Scheduler::~Scheduler() = default;
 
 // Stores the values of a segment's ports in the order of its program (the last of programs_).
@@ -319,19 +321,8 @@ absl::StatusOr<std::unique_ptr<Scheduler>> Scheduler::Make(
 
 std::unique_ptr<Scheduler> Scheduler::WithPrograms(
     const std::map<int, std::shared_ptr<const Program>>& programs) const {
-  std::unique_ptr<Scheduler> s(
-      new Scheduler(graph_, plan_, device_, runtime_, heeds_limits_, watch_));
-  s->programs_ = programs_;
+  std::unique_ptr<Scheduler> s(new Scheduler(*this));
   for (const auto& [segment, program] : programs) s->programs_[segment] = program;
-  s->bound_inputs_ = bound_inputs_;
-  s->bound_outputs_ = bound_outputs_;
-  s->cpu_parts_ = cpu_parts_;
-  s->control_flow_ = control_flow_;
-  s->dependencies_ = dependencies_;
-  s->dependents_ = dependents_;
-  s->surfaces_ = surfaces_;
-  s->read_on_cpu_ = read_on_cpu_;
-  s->read_as_tensor_ = read_as_tensor_;
   return s;
 }
 
@@ -346,14 +337,7 @@ absl::StatusOr<std::unique_ptr<Scheduler::RunState>> Scheduler::MakeState(
 }
 
 absl::StatusOr<std::unique_ptr<Scheduler::RunState>> Scheduler::TakeState() {
-  {
-    std::lock_guard<std::mutex> lock(mutex_);
-    if (!idle_.empty()) {
-      std::unique_ptr<RunState> state = std::move(idle_.back());
-      idle_.pop_back();
-      return state;
-    }
-  }
+  if (auto idle = idle_.Take()) return *std::move(idle);
   return MakeState(surfaces_.bytes);
 }
 
@@ -376,8 +360,7 @@ absl::StatusOr<std::vector<RunValue>> Scheduler::RunBody(absl::Span<const RunVal
   ANEMONE_ASSIGN_OR_RETURN(std::unique_ptr<RunState> state, TakeState());
   ANEMONE_ASSIGN_OR_RETURN(std::vector<RunValue> outputs,
                            RunIn(*state, inputs, captured, trace, hazards, nullptr));
-  std::lock_guard<std::mutex> lock(mutex_);
-  idle_.push_back(std::move(state));
+  idle_.GiveBack(std::move(state));
   return outputs;
 }
 

@@ -7,7 +7,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -15,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "anemone/onnx_value.h"
+#include "base/idle_pool.h"
 #include "engine/device.h"
 #include "fallback/ort_runtime.h"
 #include "partitioner/plan.h"
@@ -41,6 +41,11 @@ class Scheduler {
       bool holds = false;  // the surface has the input's value; the one given to Run() is ignored
       std::optional<Axis> rows_axis = {};  // of rows that are appended
       int64_t rows = 0;                    // that the input has
+
+      // The position of rows_axis, which must be set, in a shape of ONNX with this rank.
+      size_t RowsIndex(size_t rank) const;
+      // The shape of the value that the input has; `dims` is its shape with any number of rows.
+      std::vector<int64_t> DimsOf(std::vector<int64_t> dims) const;
     };
     std::vector<Pair> pairs;
     std::shared_ptr<RunState> surfaces;
@@ -105,6 +110,7 @@ class Scheduler {
 
   Scheduler(const Graph& graph, const Plan& plan, Device& device,
             std::shared_ptr<const OrtRuntime> runtime, bool heeds_limits, RangeWatch* watch);
+  Scheduler(const Scheduler& other);  // without the memory of runs
   void BindPorts(const Segment& segment);
   bool StaysOnTheEngine(ValueId input, ValueId output) const;
   SurfaceLayout RowsOf(const Resident::Pair& pair, int64_t rows) const;
@@ -133,8 +139,7 @@ class Scheduler {
   std::vector<bool> read_on_cpu_;     // by value: a CPU segment reads it
   std::vector<bool> read_as_tensor_;  // by value: a CPU segment or the caller reads it
 
-  std::mutex mutex_;
-  std::vector<std::unique_ptr<RunState>> idle_;  // surfaces of runs that have ended
+  IdlePool<std::unique_ptr<RunState>> idle_;
 };
 
 }  // namespace anemone

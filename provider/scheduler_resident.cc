@@ -11,6 +11,17 @@
 
 namespace anemone {
 
+size_t Scheduler::Resident::Pair::RowsIndex(size_t rank) const {
+  size_t i = 0;
+  while (ToEngineAxis(static_cast<int>(rank), static_cast<int>(i)) != *rows_axis) ++i;
+  return i;
+}
+
+std::vector<int64_t> Scheduler::Resident::Pair::DimsOf(std::vector<int64_t> dims) const {
+  if (rows_axis) dims[RowsIndex(dims.size())] = rows;
+  return dims;
+}
+
 // Whether only the engine makes and reads the two, with the same bits as by way of a tensor.
 bool Scheduler::StaysOnTheEngine(ValueId input, ValueId output) const {
   if (surfaces_.slot[input] < 0 || surfaces_.slot[output] < 0 || input == output) return false;
@@ -57,10 +68,7 @@ SurfaceLayout Scheduler::RowsOf(const Resident::Pair& pair, int64_t rows) const 
 void Scheduler::SetRows(Resident& resident, Resident::Pair& pair, const Tensor& value) const {
   const Surface& surface = resident.surfaces->surfaces[surfaces_.slot[pair.input]];
   std::memset(surface.data(), 0, static_cast<size_t>(surfaces_.layout[pair.input].bytes()));
-  const int rank = static_cast<int>(value.dims().size());
-  for (int i = 0; i < rank; ++i) {
-    if (ToEngineAxis(rank, i) == *pair.rows_axis) pair.rows = value.dims()[i];
-  }
+  pair.rows = value.dims()[pair.RowsIndex(value.dims().size())];
   if (value.elements() > 0) ToSurface(value, RowsOf(pair, pair.rows), surface.data());
   pair.holds = true;
 }
@@ -109,10 +117,7 @@ Tensor Scheduler::Read(const Resident& resident, const Resident::Pair& pair) con
   if (!pair.rows_axis) {
     return FromSurface(surface.data(), surfaces_.layout[pair.input], value.type, dims);
   }
-  const int rank = static_cast<int>(dims.size());
-  for (int i = 0; i < rank; ++i) {
-    if (ToEngineAxis(rank, i) == *pair.rows_axis) dims[i] = pair.rows;
-  }
+  dims = pair.DimsOf(std::move(dims));
   if (pair.rows == 0) return Tensor::Zeros(value.type, dims);
   return FromSurface(surface.data(), RowsOf(pair, pair.rows), value.type, dims);
 }

@@ -2,7 +2,6 @@
 // every unit, and plans one arena for all intermediate tensors. Run executes the units in order.
 #include <algorithm>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -11,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "anemone/compressed.h"
+#include "base/idle_pool.h"
 #include "base/mapped_file.h"
 #include "base/status_macros.h"
 #include "engine/constant.h"
@@ -80,21 +80,6 @@ class SoftwareProgram final : public Program {
     return place;
   }
 
-  // Without the memory of runs.
-  std::unique_ptr<SoftwareProgram> Copy() const {
-    auto copy = std::make_unique<SoftwareProgram>();
-    copy->network = network;
-    copy->exact = exact;
-    copy->steps = steps;
-    copy->prepared = prepared;
-    copy->constants = constants;
-    copy->views = views;
-    copy->chains = chains;
-    copy->placement = placement;
-    copy->set_ports(inputs(), outputs());
-    return copy;
-  }
-
   // `request` may be null if the place is not in a port.
   Half* At(const Place& place, Half* arena, const Request* request) const {
     switch (place.in) {
@@ -111,24 +96,16 @@ class SoftwareProgram final : public Program {
     return arena + place.offset;
   }
 
-  // Memory is kept for later runs: there are as many sets as there were runs at the same time.
   RunMemory TakeMemory() const {
-    std::lock_guard<std::mutex> lock(mutex_);
-    if (free_.empty()) return MakeMemory();
-    RunMemory memory = std::move(free_.back());
-    free_.pop_back();
-    return memory;
+    if (auto idle = idle_.Take()) return *std::move(idle);
+    return MakeMemory();
   }
-  void GiveBack(RunMemory memory) const {
-    std::lock_guard<std::mutex> lock(mutex_);
-    free_.push_back(std::move(memory));
-  }
+  void GiveBack(RunMemory memory) const { idle_.GiveBack(std::move(memory)); }
 
  private:
   RunMemory MakeMemory() const;
 
-  mutable std::mutex mutex_;
-  mutable std::vector<RunMemory> free_;
+  mutable IdlePool<RunMemory> idle_;
 };
 
 RunMemory SoftwareProgram::MakeMemory() const {
@@ -291,7 +268,7 @@ class SoftwareDevice final : public Device {
 
   absl::StatusOr<std::unique_ptr<Program>> WithConstants(const Program& base,
                                                          const NewConstants& changed) override {
-    std::unique_ptr<SoftwareProgram> program = static_cast<const SoftwareProgram&>(base).Copy();
+    auto program = std::make_unique<SoftwareProgram>(static_cast<const SoftwareProgram&>(base));
     Network& network = program->network;
     std::vector<int> stale;  // units
     for (const NewConstants::OfUnit& unit : changed.units) {

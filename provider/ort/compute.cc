@@ -64,14 +64,7 @@ absl::StatusOr<std::unique_ptr<FusedProgram>> FusedProgram::Make(
 }
 
 absl::StatusOr<std::unique_ptr<FusedProgram::Surfaces>> FusedProgram::TakeSurfaces() {
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    if (!idle_.empty()) {
-      std::unique_ptr<Surfaces> surfaces = std::move(idle_.back());
-      idle_.pop_back();
-      return surfaces;
-    }
-  }
+  if (auto idle = idle_.Take()) return *std::move(idle);
   auto surfaces = std::make_unique<Surfaces>();
   for (const std::vector<Port>* ports : {&inputs_, &outputs_}) {
     for (const Port& port : *ports) {
@@ -158,8 +151,7 @@ absl::Status FusedProgram::Run(OrtKernelContext* context, RangeWatch& watch, Tra
   ANEMONE_RETURN_IF_ERROR(RunProgram(*surfaces, trace));
   ANEMONE_RETURN_IF_ERROR(WriteOutputs(context, *surfaces, watch));
   if (trace != nullptr) trace->Add("segment", name_, start, absl::Now() - start);
-  const std::lock_guard<std::mutex> lock(mutex_);
-  idle_.push_back(std::move(surfaces));
+  idle_.GiveBack(std::move(surfaces));
   return absl::OkStatus();
 }
 

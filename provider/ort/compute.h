@@ -4,7 +4,6 @@
 #define ANEMONE_PROVIDER_ORT_COMPUTE_H_
 
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
@@ -12,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "anemone/tensor.h"
+#include "base/idle_pool.h"
 #include "engine/device.h"
 #include "engine/surface.h"
 #include "engine/target.h"
@@ -77,8 +77,7 @@ class FusedProgram {
   std::vector<Port> inputs_, outputs_;
   std::vector<Constant> constants_;
 
-  std::mutex mutex_;
-  std::vector<std::unique_ptr<Surfaces>> idle_;  // of runs that have ended
+  IdlePool<std::unique_ptr<Surfaces>> idle_;
 };
 
 }  // namespace anemone
