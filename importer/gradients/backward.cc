@@ -22,26 +22,22 @@ namespace {
 // Functions of ONNX call functions; this many levels are expanded.
 constexpr int kMostExpansions = 8;
 
+bool AnyOf(const std::vector<bool>& depends, const std::vector<ValueId>& values) {
+  return std::any_of(values.begin(), values.end(),
+                     [&](ValueId v) { return v != kNone && depends[v]; });
+}
+
 // For each value, whether it is a floating tensor that depends on one of `weights`.
 std::vector<bool> DependsOn(const Graph& graph, const std::vector<ValueId>& weights) {
   std::vector<bool> depends(graph.values.size());
   for (ValueId weight : weights) depends[weight] = true;
   for (const Node& node : graph.nodes) {
-    const auto reads = [&](const std::vector<ValueId>& values) {
-      return std::any_of(values.begin(), values.end(),
-                         [&](ValueId v) { return v != kNone && depends[v]; });
-    };
-    if (!reads(node.inputs) && !reads(node.captures)) continue;
+    if (!AnyOf(depends, node.inputs) && !AnyOf(depends, node.captures)) continue;
     for (ValueId v : node.outputs) {
       if (v != kNone && IsFloating(graph.values[v].type)) depends[v] = true;
     }
   }
   return depends;
-}
-
-bool AnyOf(const std::vector<bool>& depends, const std::vector<ValueId>& values) {
-  return std::any_of(values.begin(), values.end(),
-                     [&](ValueId v) { return v != kNone && depends[v]; });
 }
 
 std::vector<ValueId> InputsNamed(const Graph& graph, const std::vector<std::string>& names) {

@@ -1,12 +1,30 @@
 #include "importer/gradients/graph_writer.h"
 
 #include <algorithm>
+#include <functional>
+#include <numeric>
 #include <utility>
 
 #include "importer/elements.h"
 #include "importer/importer.h"
 
 namespace anemone {
+
+int64_t Product(absl::Span<const int64_t> sizes) {
+  return std::accumulate(sizes.begin(), sizes.end(), int64_t{1}, std::multiplies<>());
+}
+
+Sizes Range(int64_t from, int64_t to) {
+  Sizes range(to - from);
+  std::iota(range.begin(), range.end(), from);
+  return range;
+}
+
+Sizes AllButChannels(size_t rank) {
+  Sizes axes = Range(0, static_cast<int64_t>(rank));
+  axes.erase(axes.begin() + 1);
+  return axes;
+}
 
 ValueId GraphWriter::Emit(absl::string_view op_type, std::vector<ValueId> inputs,
                           std::vector<Attribute> attributes) {
@@ -68,8 +86,7 @@ ValueId GraphWriter::Mean(ValueId value, const Sizes& axes, bool keep) {
 
 ValueId GraphWriter::Slice(ValueId value, const Sizes& begins, const Sizes& ends,
                            const Sizes& steps) {
-  Sizes axes(begins.size());
-  for (size_t i = 0; i < axes.size(); ++i) axes[i] = static_cast<int64_t>(i);
+  const Sizes axes = Range(0, static_cast<int64_t>(begins.size()));
   std::vector<ValueId> inputs = {value, Ints(begins), Ints(ends), Ints(axes)};
   if (!steps.empty()) inputs.push_back(Ints(steps));
   return Emit("Slice", std::move(inputs));
@@ -95,6 +112,16 @@ ValueId GraphWriter::SumTo(ValueId value, const Sizes& from, const Sizes& to) {
   }
   const ValueId sum = axes.empty() ? value : Sum(value, axes, /*keep=*/true);
   return more == 0 ? sum : Reshape(sum, to);
+}
+
+ValueId GraphWriter::PerChannel(ValueId vector, const Sizes& sizes) {
+  Sizes spread(sizes.size(), 1);
+  spread[1] = sizes[1];
+  return Reshape(vector, spread);
+}
+
+ValueId GraphWriter::SumOfChannels(ValueId value, size_t rank) {
+  return Sum(value, AllButChannels(rank), /*keep=*/false);
 }
 
 ValueId GraphWriter::Spread(DataType type, ValueId value, Sizes sizes, int64_t axis, int64_t step) {

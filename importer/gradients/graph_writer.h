@@ -14,12 +14,19 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "importer/edit.h"
 #include "importer/graph.h"
 
 namespace anemone {
 
 using Sizes = std::vector<int64_t>;
+
+int64_t Product(absl::Span<const int64_t> sizes);
+Sizes Range(int64_t from, int64_t to);  // from, from + 1, ... below to
+
+// All axes but 1, the channels.
+Sizes AllButChannels(size_t rank);
 
 class GraphWriter {
  public:
@@ -65,6 +72,11 @@ class GraphWriter {
 
   // Sums a value of sizes `from` over the axes along which `to` was broadcast to `from`.
   ValueId SumTo(ValueId value, const Sizes& from, const Sizes& to);
+
+  // A vector of the channels, axis 1 of `sizes`, as N x C x 1 x ...
+  ValueId PerChannel(ValueId vector, const Sizes& sizes);
+  // The sum over all axes of a value with `rank` axes but the channels: a vector.
+  ValueId SumOfChannels(ValueId value, size_t rank);
 
   // Puts `step - 1` zeros after each element of `axis`; the last element has them too.
   ValueId Spread(DataType type, ValueId value, Sizes sizes, int64_t axis, int64_t step);

@@ -1,7 +1,6 @@
 // Gradients of operators that move elements: each puts the cotangent's elements back to their
 // places, and adds where several were read from one place.
 #include <algorithm>
-#include <numeric>
 
 #include "absl/strings/str_cat.h"
 #include "base/fp16.h"
@@ -16,10 +15,6 @@ namespace {
 // A gathered axis of at most this size gets its gradient by a matrix product with ones and zeros,
 // which the engine computes; fp16 holds all its integers. A longer one is scattered on the CPU.
 constexpr int64_t kLongestOneHot = fp16::kLargestExactInteger;
-
-int64_t Product(Sizes::const_iterator begin, Sizes::const_iterator end) {
-  return std::accumulate(begin, end, int64_t{1}, std::multiplies<>());
-}
 
 }  // namespace
 
@@ -42,8 +37,7 @@ absl::Status Transpose(Context& g) {
 // Zeros around the cotangent, and between its elements if the slice has steps.
 absl::Status Slice(Context& g) {
   const Sizes dims = g.in_dims(0), made = g.out_dims();
-  Sizes all(dims.size());
-  std::iota(all.begin(), all.end(), int64_t{0});
+  const Sizes all = Range(0, static_cast<int64_t>(dims.size()));
   ANEMONE_ASSIGN_OR_RETURN(const Sizes starts, g.IntsOfInput(1, {}));
   Sizes first_axes(all.begin(), all.begin() + std::min(all.size(), starts.size()));
   ANEMONE_ASSIGN_OR_RETURN(const Sizes axes, g.IntsOfInput(3, first_axes));
@@ -129,8 +123,7 @@ absl::Status Pad(Context& g) {
     return g.Refuse(absl::StrCat("Pad in mode ", mode, " has no gradient"));
   }
   const Sizes dims = g.in_dims(0);
-  Sizes all(dims.size());
-  std::iota(all.begin(), all.end(), int64_t{0});
+  const Sizes all = Range(0, static_cast<int64_t>(dims.size()));
   ANEMONE_ASSIGN_OR_RETURN(const Sizes pads, g.IntsOfInput(1, {}));
   ANEMONE_ASSIGN_OR_RETURN(const Sizes axes, g.IntsOfInput(3, all));
   Sizes begins(dims.size(), 0), ends = dims;
@@ -150,9 +143,9 @@ absl::Status Pad(Context& g) {
 absl::Status Gather(Context& g) {
   const Sizes table = g.in_dims(0), indices = g.in_dims(1);
   const int64_t axis = AxisFromZero(IntOr(g.node(), "axis", 0), table.size());
-  const int64_t p = Product(table.begin(), table.begin() + axis), v = table[axis],
-                q = Product(table.begin() + axis + 1, table.end()),
-                n = Product(indices.begin(), indices.end());
+  const absl::Span<const int64_t> sizes = table;
+  const int64_t p = Product(sizes.first(axis)), v = table[axis],
+                q = Product(sizes.subspan(axis + 1)), n = Product(indices);
   const ValueId cotangent = g.Reshape(g.cotangent(), {p, n, q});
   const DataType type = g.type();
   if (v > kLongestOneHot) {

@@ -1,7 +1,6 @@
 // Gradients of softmax, normalizations and reductions. In comments, dx and dy are the derivatives
 // of the loss by the input x and the output y.
 #include <algorithm>
-#include <numeric>
 #include <optional>
 
 #include "absl/strings/str_cat.h"
@@ -12,12 +11,6 @@
 
 namespace anemone::gradient {
 namespace {
-
-Sizes Range(int64_t from, int64_t to) {
-  Sizes axes(to - from);
-  std::iota(axes.begin(), axes.end(), from);
-  return axes;
-}
 
 int64_t AxisOf(const Context& g, int64_t fallback) {
   return AxisFromZero(IntOr(g.node(), "axis", fallback), g.in_dims(0).size());
@@ -43,24 +36,10 @@ ValueId ByInput(Context& g, const Normalized& n, ValueId d, const Sizes& axes) {
   return g.Mul(n.rate, g.Sub(across, along));
 }
 
-// A vector of the channels, axis 1 of `dims`, as N x C x 1 x ...
-ValueId PerChannel(Context& g, ValueId vector, const Sizes& dims) {
-  Sizes sizes(dims.size(), 1);
-  sizes[1] = dims[1];
-  return g.Reshape(vector, sizes);
-}
-
-Sizes AllButChannels(const Sizes& dims) {
-  Sizes axes = Range(0, static_cast<int64_t>(dims.size()));
-  axes.erase(axes.begin() + 1);
-  return axes;
-}
-
 void GiveScaleAndBias(Context& g, ValueId normalized, const Sizes& dims) {
-  const Sizes axes = AllButChannels(dims);
   const ValueId dy = g.cotangent();
-  if (g.wants(1)) g.Give(1, g.Sum(g.Mul(dy, normalized), axes, /*keep=*/false));
-  if (g.wants(2)) g.Give(2, g.Sum(dy, axes, /*keep=*/false));
+  if (g.wants(1)) g.Give(1, g.SumOfChannels(g.Mul(dy, normalized), dims.size()));
+  if (g.wants(2)) g.Give(2, g.SumOfChannels(dy, dims.size()));
 }
 
 // The sizes of the sum over `axes` with these axes kept as 1. An empty list means all axes, unless
@@ -118,14 +97,13 @@ absl::Status GroupNormalization(Context& g) {
   const Sizes dims = g.in_dims(0);
   const bool is_instance = g.node().op_type == "InstanceNormalization";
   const int64_t groups = is_instance ? dims[1] : IntOr(g.node(), "num_groups", 1);
-  const int64_t inner =
-      std::accumulate(dims.begin() + 1, dims.end(), int64_t{1}, std::multiplies<>());
+  const int64_t inner = Product(absl::MakeConstSpan(dims).subspan(1));
   const Sizes grouped = {dims[0], groups, inner / groups};
   const Sizes axes = {2};
   const ValueId x = g.Reshape(g.input(0), grouped);
   const Normalized n = Normalize(g, x, axes, FloatOr(g.node(), "epsilon", 1e-5f));
   if (g.wants(0)) {
-    const ValueId d = g.Mul(g.cotangent(), PerChannel(g, g.input(1), dims));
+    const ValueId d = g.Mul(g.cotangent(), g.PerChannel(g.input(1), dims));
     g.Give(0, g.Reshape(ByInput(g, n, g.Reshape(d, grouped), axes), dims));
   }
   if (g.wants(1) || g.wants(2)) GiveScaleAndBias(g, g.Reshape(n.x, dims), dims);
@@ -140,13 +118,13 @@ absl::Status BatchNormalization(Context& g) {
   }
   const Sizes dims = g.in_dims(0);
   const double epsilon = FloatOr(g.node(), "epsilon", 1e-5f);
-  const ValueId variance = g.Add(PerChannel(g, g.input(4), dims), g.Scalar(g.type(), epsilon));
+  const ValueId variance = g.Add(g.PerChannel(g.input(4), dims), g.Scalar(g.type(), epsilon));
   const ValueId rate = g.Div(g.Scalar(g.type(), 1), g.Emit("Sqrt", {variance}));
   if (g.wants(0)) {
-    g.Give(0, g.Mul(g.cotangent(), g.Mul(rate, PerChannel(g, g.input(1), dims))));
+    g.Give(0, g.Mul(g.cotangent(), g.Mul(rate, g.PerChannel(g.input(1), dims))));
   }
   if (g.wants(1) || g.wants(2)) {
-    const ValueId centre = g.Sub(g.input(0), PerChannel(g, g.input(3), dims));
+    const ValueId centre = g.Sub(g.input(0), g.PerChannel(g.input(3), dims));
     GiveScaleAndBias(g, g.Mul(centre, rate), dims);
   }
   return absl::OkStatus();

@@ -1,6 +1,5 @@
 // Gradients of matrix products.
 #include <algorithm>
-#include <numeric>
 #include <string>
 #include <vector>
 
@@ -15,19 +14,18 @@ namespace anemone::gradient {
 namespace {
 
 ValueId Transposed(Context& g, ValueId matrices, size_t rank) {
-  Sizes order(rank);
-  std::iota(order.begin(), order.end(), int64_t{0});
+  Sizes order = Range(0, static_cast<int64_t>(rank));
   std::swap(order[rank - 1], order[rank - 2]);
   return g.Transpose(matrices, order);
 }
 
 // The sizes of all axes but the last two of a product, and the sizes of its matrices.
-struct Product {
+struct Matrices {
   Sizes a, b, y;  // of rank 2 or more: a vector is a matrix of one row or column
 };
 
 // dA of Y = A B: dY B^T, summed over the axes along which A was repeated.
-ValueId ByLeft(Context& g, const Product& p, ValueId dy, ValueId b) {
+ValueId ByLeft(Context& g, const Matrices& p, ValueId dy, ValueId b) {
   const ValueId gradient = g.Emit("MatMul", {dy, Transposed(g, b, p.b.size())});
   Sizes full = p.y;
   full.back() = p.a.back();
@@ -35,12 +33,11 @@ ValueId ByLeft(Context& g, const Product& p, ValueId dy, ValueId b) {
 }
 
 // dB: A^T dY. One matrix B that multiplies many is one product over all their rows.
-ValueId ByRight(Context& g, const Product& p, ValueId dy, ValueId a) {
+ValueId ByRight(Context& g, const Matrices& p, ValueId dy, ValueId a) {
   const int64_t m = p.a[p.a.size() - 2], k = p.a.back(), n = p.y.back();
   const bool is_one = std::all_of(p.b.begin(), p.b.end() - 2, [](int64_t d) { return d == 1; });
   if (is_one && p.a.size() == p.y.size()) {
-    const int64_t rows =
-        std::accumulate(p.y.begin(), p.y.end() - 2, int64_t{1}, std::multiplies<>()) * m;
+    const int64_t rows = Product(absl::MakeConstSpan(p.y).first(p.y.size() - 2)) * m;
     const Sizes outer(p.y.begin(), p.y.end() - 1), own(p.a.begin(), p.a.end() - 1);
     if (outer == own) {
       const ValueId rows_of_a = g.Reshape(a, {rows, k});
@@ -67,7 +64,7 @@ bool HasRepeats(std::string letters) {
 }  // namespace
 
 absl::Status MatMul(Context& g) {
-  Product p = {g.in_dims(0), g.in_dims(1), g.out_dims()};
+  Matrices p = {g.in_dims(0), g.in_dims(1), g.out_dims()};
   ValueId a = g.input(0), b = g.input(1), dy = g.cotangent();
   if (p.a.size() == 1 || p.b.size() == 1) {
     const bool row = p.a.size() == 1, column = p.b.size() == 1;

@@ -1,8 +1,6 @@
 // Forms of nodes with trained weights. The engine takes the kernel of a convolution with several
 // channels, and the scale of a normalization, as constants only (training.json, `lowering` and
 // `scope`); so their trained forms are other nodes, whose operands are computed at run time.
-#include <functional>
-#include <numeric>
 #include <utility>
 
 #include "importer/edit.h"
@@ -13,10 +11,6 @@
 
 namespace anemone::gradient {
 namespace {
-
-int64_t Product(const Sizes& sizes) {
-  return std::accumulate(sizes.begin(), sizes.end(), int64_t{1}, std::multiplies<>());
-}
 
 Tensor Ones(DataType type, const Sizes& dims) {
   return FromDoubles(type, dims, std::vector<double>(Product(dims), 1.0));
@@ -31,11 +25,9 @@ void WriteAffine(Context& g, ValueId normalized, ValueId scale, ValueId bias) {
   }
 }
 
-ValueId PerChannel(Context& g, ValueId vector, const Sizes& dims) {
-  if (vector == kNone) return kNone;
-  Sizes sizes(dims.size(), 1);
-  sizes[1] = dims[1];
-  return g.Reshape(vector, sizes);
+// kNone for an input that is omitted.
+ValueId PerChannel(Context& g, size_t input, const Sizes& dims) {
+  return g.input(input) == kNone ? kNone : g.PerChannel(g.input(input), dims);
 }
 
 // The kernel M x C/groups x k as rows of a matrix for each group, in the order of the patches: all
@@ -74,7 +66,7 @@ absl::StatusOr<bool> TrainedConv(Context& g) {
   if (g.input(2) == kNone) {
     g.EmitTo(g.output(0), "Reshape", {product, g.Ints(y)});
   } else {
-    g.EmitTo(g.output(0), "Add", {g.Reshape(product, y), PerChannel(g, g.input(2), y)});
+    g.EmitTo(g.output(0), "Add", {g.Reshape(product, y), PerChannel(g, 2, y)});
   }
   return true;
 }
@@ -92,8 +84,8 @@ absl::StatusOr<bool> TrainedNormalization(Context& g) {
   if (g.input(2) != kNone) inputs.push_back(g.Constant(Tensor::Zeros(g.type(), g.in_dims(2))));
   const ValueId normalized = g.Emit(g.node().op_type, std::move(inputs), g.node().attributes);
   g.graph().nodes.back().version = g.node().version;
-  WriteAffine(g, normalized, per_channel ? PerChannel(g, g.input(1), dims) : g.input(1),
-              per_channel ? PerChannel(g, g.input(2), dims) : g.input(2));
+  WriteAffine(g, normalized, per_channel ? PerChannel(g, 1, dims) : g.input(1),
+              per_channel ? PerChannel(g, 2, dims) : g.input(2));
   return true;
 }
 
@@ -110,19 +102,17 @@ absl::StatusOr<bool> TrainedBatchNormalization(Context& g) {
   const Sizes dims = g.in_dims(0);
   ValueId mean = kNone, variance = kNone, centre = kNone;
   if (of_batch) {
-    Sizes axes(dims.size());
-    std::iota(axes.begin(), axes.end(), int64_t{0});
-    axes.erase(axes.begin() + 1);
+    const Sizes axes = AllButChannels(dims.size());
     mean = g.Mean(g.input(0), axes, /*keep=*/true);
     centre = g.Sub(g.input(0), mean);
     variance = g.Mean(g.Mul(centre, centre), axes, /*keep=*/true);
   } else {
-    centre = g.Sub(g.input(0), PerChannel(g, g.input(3), dims));
-    variance = PerChannel(g, g.input(4), dims);
+    centre = g.Sub(g.input(0), PerChannel(g, 3, dims));
+    variance = PerChannel(g, 4, dims);
   }
   const ValueId moved = g.Add(variance, g.Scalar(g.type(), FloatOr(g.node(), "epsilon", 1e-5f)));
   const ValueId normalized = g.Div(centre, g.Emit("Sqrt", {moved}));
-  WriteAffine(g, normalized, PerChannel(g, g.input(1), dims), PerChannel(g, g.input(2), dims));
+  WriteAffine(g, normalized, PerChannel(g, 1, dims), PerChannel(g, 2, dims));
   return true;
 }
 

@@ -2,7 +2,6 @@
 // the engine has no operation for it.
 #include <algorithm>
 #include <limits>
-#include <numeric>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -94,8 +93,7 @@ WindowForm WindowFormOf(const Node& node, const Sizes& kernel, const Sizes& in, 
 }
 
 void ForEachPlace(const Sizes& kernel, const std::function<void(const Sizes&)>& visit) {
-  const int64_t count =
-      std::accumulate(kernel.begin(), kernel.end(), int64_t{1}, std::multiplies<>());
+  const int64_t count = Product(kernel);
   Sizes place(kernel.size());
   for (int64_t k = 0; k < count; ++k) {
     int64_t rest = k;
@@ -131,12 +129,7 @@ absl::Status Conv(Context& g) {
     g.Give(0, g.Emit("ConvTranspose", {g.cotangent(), g.input(1)},
                      TransposedForm(form, in, out, IntOr(g.node(), "group", 1))));
   }
-  if (g.wants(2)) {
-    Sizes axes(y.size());
-    std::iota(axes.begin(), axes.end(), int64_t{0});
-    axes.erase(axes.begin() + 1);
-    g.Give(2, g.Sum(g.cotangent(), axes, /*keep=*/false));
-  }
+  if (g.wants(2)) g.Give(2, g.SumOfChannels(g.cotangent(), y.size()));
   return absl::OkStatus();
 }
 
@@ -154,12 +147,7 @@ absl::Status ConvTranspose(Context& g) {
     }
     g.Give(0, g.Emit("Conv", {g.cotangent(), g.input(1)}, std::move(form)));
   }
-  if (g.wants(2)) {
-    Sizes axes(y.size());
-    std::iota(axes.begin(), axes.end(), int64_t{0});
-    axes.erase(axes.begin() + 1);
-    g.Give(2, g.Sum(g.cotangent(), axes, /*keep=*/false));
-  }
+  if (g.wants(2)) g.Give(2, g.SumOfChannels(g.cotangent(), y.size()));
   return absl::OkStatus();
 }
 
@@ -170,8 +158,7 @@ absl::Status AveragePool(Context& g) {
   const Sizes in = SpatialOf(x), out = SpatialOf(y);
   const std::optional<Sizes> kernel = IntsOf(g.node(), "kernel_shape");
   const WindowForm form = WindowFormOf(g.node(), *kernel, in, out);
-  const int64_t places =
-      std::accumulate(kernel->begin(), kernel->end(), int64_t{1}, std::multiplies<>());
+  const int64_t places = Product(*kernel);
   const DataType type = g.type();
   ValueId share = kNone;
   if (IntOr(g.node(), "count_include_pad", 0) != 0) {
@@ -194,7 +181,7 @@ absl::Status AveragePool(Context& g) {
 
 absl::Status GlobalAveragePool(Context& g) {
   const Sizes x = g.in_dims(0);
-  const int64_t count = std::accumulate(x.begin() + 2, x.end(), int64_t{1}, std::multiplies<>());
+  const int64_t count = Product(SpatialOf(x));
   const ValueId share = g.Mul(g.cotangent(), g.Scalar(g.type(), 1.0 / static_cast<double>(count)));
   g.Give(0, g.Expand(share, x));
   return absl::OkStatus();

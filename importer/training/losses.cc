@@ -1,8 +1,6 @@
 #include "importer/training/losses.h"
 
 #include <algorithm>
-#include <functional>
-#include <numeric>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -12,6 +10,7 @@
 #include "base/printable.h"
 #include "base/status_macros.h"
 #include "base/usage_error.h"
+#include "importer/elements.h"
 
 namespace anemone {
 namespace {
@@ -32,16 +31,6 @@ absl::Status NoSuchOutput(const Graph& graph, absl::string_view text) {
   for (ValueId v : graph.outputs) names.push_back(Printable(graph.values[v].name));
   return UsageError(absl::StrCat("loss '", Printable(std::string(text)), "': ", kForms, " (",
                                  absl::StrJoin(names, ", "), ")"));
-}
-
-int64_t Product(const Sizes& sizes) {
-  return std::accumulate(sizes.begin(), sizes.end(), int64_t{1}, std::multiplies<>());
-}
-
-Sizes AllAxes(const Sizes& sizes) {
-  Sizes axes(sizes.size());
-  std::iota(axes.begin(), axes.end(), int64_t{0});
-  return axes;
 }
 
 Sizes Without(Sizes sizes, int64_t axis) {
@@ -105,16 +94,14 @@ absl::StatusOr<Loss> CrossEntropy(GraphWriter& w, const LossForm& form, ValueId 
     if (w.value(labels).type != DataType::kInt64) {
       labels = w.Emit("Cast", {labels}, {{"to", static_cast<int64_t>(DataType::kInt64)}});
     }
-    const ValueId off_on =
-        w.Constant(type == DataType::kFloat ? Tensor::Floats({2}, {0, 1})
-                                            : Tensor::Of<uint16_t>(type, {2}, {0, 0x3c00}));
+    const ValueId off_on = w.Constant(FromDoubles(type, {2}, {0, 1}));
     labels = w.Emit("OneHot", {labels, w.Constant(Tensor::Int64s({}, {classes})), off_on},
                     {{"axis", axis}});
   }
   Loss loss = {.by = logits, .classes = shares ? 0 : classes};
   const ValueId logs = w.Emit("LogSoftmax", {logits}, {{"axis", axis}});
   const ValueId each = w.Sum(w.Mul(labels, logs), {axis}, /*keep=*/false);
-  const ValueId mean = w.Mean(each, AllAxes(Without(sizes, axis)), /*keep=*/false);
+  const ValueId mean = w.Mean(each, Range(0, rank - 1), /*keep=*/false);
   loss.value = w.Emit("Neg", {rank == 1 ? each : mean});
   const ValueId chances = w.Emit("Softmax", {logits}, {{"axis", axis}});
   const double count = static_cast<double>(Product(sizes)) / static_cast<double>(classes);
@@ -135,7 +122,8 @@ absl::StatusOr<Loss> MeanSquare(GraphWriter& w, const LossForm& form, ValueId ou
   }
   Loss loss = {.by = output};
   const ValueId error = w.Sub(output, target);
-  loss.value = w.Mean(w.Mul(error, error), AllAxes(sizes), /*keep=*/false);
+  loss.value =
+      w.Mean(w.Mul(error, error), Range(0, static_cast<int64_t>(sizes.size())), /*keep=*/false);
   const double count = static_cast<double>(Product(sizes));
   loss.seed = w.Mul(error, w.Scalar(type, 2 * Share(options, count)));
   return loss;

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/fp16.h"
 #include "base/printable.h"
+#include "base/status_macros.h"
 #include "base/usage_error.h"
 #include "importer/elements.h"
 
@@ -245,6 +246,11 @@ absl::Status OutOfRange(absl::string_view what, absl::string_view want) {
 
 }  // namespace
 
+absl::Status CheckLearningRate(double rate) {
+  if (rate >= 0 && !std::isinf(rate)) return absl::OkStatus();
+  return OutOfRange("learning rate", "a finite number from 0");
+}
+
 absl::Status CheckOptions(const TrainingOptions& options) {
   const auto is_share = [](double value) { return value >= 0 && value < 1; };
   const std::string& optimizer = options.optimizer;
@@ -252,9 +258,7 @@ absl::Status CheckOptions(const TrainingOptions& options) {
     return OutOfRange(absl::StrCat("optimizer '", Printable(optimizer), "'"),
                       "sgd, adam, adamw or none");
   }
-  if (!(options.learning_rate >= 0) || std::isinf(options.learning_rate)) {
-    return OutOfRange("learning rate", "a finite number from 0");
-  }
+  ANEMONE_RETURN_IF_ERROR(CheckLearningRate(options.learning_rate));
   if (!is_share(options.momentum)) return OutOfRange("momentum", "a number from 0 to below 1");
   if (!is_share(options.beta1)) return OutOfRange("beta1", "a number from 0 to below 1");
   if (!is_share(options.beta2)) return OutOfRange("beta2", "a number from 0 to below 1");

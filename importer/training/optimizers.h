@@ -34,6 +34,7 @@ inline constexpr double kRestScale = 1024;
 
 // UsageError if an option is unknown or out of range.
 absl::Status CheckOptions(const TrainingOptions& options);
+absl::Status CheckLearningRate(double rate);
 
 // Adds the update, and its states and outputs, to `step`. `first` has the weights' values.
 absl::Status WriteUpdate(GraphWriter& w, const std::vector<Gradient>& gradients,
