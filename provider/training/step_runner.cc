@@ -13,17 +13,6 @@
 namespace anemone {
 namespace {
 
-constexpr int64_t kMostBytes = int64_t{1} << 31;  // of a protobuf message
-
-absl::StatusOr<std::string> Bytes(const OnnxModel& model) {
-  if (static_cast<int64_t>(model.proto.ByteSizeLong()) >= kMostBytes) {
-    return absl::ResourceExhaustedError(
-        "the constants of the training step exceed 2 GiB; train more of the weights, or a smaller "
-        "model");
-  }
-  return model.proto.SerializeAsString();
-}
-
 // The model that computes `outputs` by `nodes`: its inputs are what they read and do not make.
 absl::StatusOr<std::string> PartModel(const Graph& graph, const std::vector<NodeId>& nodes,
                                       const std::vector<ValueId>& outputs) {
@@ -45,7 +34,7 @@ absl::StatusOr<std::string> PartModel(const Graph& graph, const std::vector<Node
   }
   ANEMONE_ASSIGN_OR_RETURN(const OnnxModel model, ToOnnx(graph, nodes, inputs, outputs,
                                                          {.external_from = kNeverExternal}));
-  return Bytes(model);
+  return model.proto.SerializeAsString();
 }
 
 // Values that the first part makes and the update reads.
@@ -69,14 +58,14 @@ std::vector<ValueId> Crossing(const Graph& graph, const std::vector<bool>& in_up
 
 absl::StatusOr<std::string> StepModel(const Graph& graph) {
   ANEMONE_ASSIGN_OR_RETURN(const OnnxModel model, ToOnnx(graph, {.external_from = kNeverExternal}));
-  return Bytes(model);
+  return model.proto.SerializeAsString();
 }
 
-absl::StatusOr<StepRunner> StepRunner::Make(const TrainingStep& step, const Settings& settings) {
+absl::StatusOr<StepRunner> StepRunner::Make(const TrainingStep& step, absl::string_view step_model,
+                                            const Settings& settings) {
   const Graph& graph = step.model.graph;
   if (step.update.empty()) {
-    ANEMONE_ASSIGN_OR_RETURN(const std::string model, StepModel(graph));
-    ANEMONE_ASSIGN_OR_RETURN(Session session, Session::LoadBytes(model, settings));
+    ANEMONE_ASSIGN_OR_RETURN(Session session, Session::LoadBytes(step_model, settings));
     return StepRunner(std::move(session));
   }
   std::vector<bool> in_update(graph.nodes.size());

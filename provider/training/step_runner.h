@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "anemone/session.h"
 #include "importer/training/training_step.h"
 
@@ -17,8 +18,10 @@ namespace anemone {
 
 class StepRunner {
  public:
-  // `settings.dims` and `settings.shapes` must be empty: the sizes of a step are known.
-  static absl::StatusOr<StepRunner> Make(const TrainingStep& step, const Settings& settings);
+  // `step_model` is StepModel() of the step. `settings.dims` and `settings.shapes` must be empty:
+  // the sizes of a step are known.
+  static absl::StatusOr<StepRunner> Make(const TrainingStep& step, absl::string_view step_model,
+                                         const Settings& settings);
 
   // Takes all inputs of the step and returns all its outputs.
   absl::StatusOr<std::map<std::string, Tensor>> Run(

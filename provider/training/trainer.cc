@@ -1,7 +1,6 @@
 #include "anemone/trainer.h"
 
 #include <algorithm>
-#include <cmath>
 #include <set>
 #include <utility>
 
@@ -18,6 +17,7 @@
 #include "importer/importer.h"
 #include "importer/read/bindings.h"
 #include "importer/read/free_dimensions.h"
+#include "importer/training/optimizers.h"
 #include "importer/training/training_step.h"
 #include "provider/importing.h"
 #include "provider/new_file.h"
@@ -131,7 +131,7 @@ absl::Status Trainer::State::Load(const Import& import, const TrainingOptions& o
   Settings bound = settings;
   bound.dims.clear();
   bound.shapes.clear();
-  ANEMONE_ASSIGN_OR_RETURN(StepRunner made, StepRunner::Make(step, bound));
+  ANEMONE_ASSIGN_OR_RETURN(StepRunner made, StepRunner::Make(step, step_bytes, bound));
   runner = std::make_unique<StepRunner>(std::move(made));
   SetInputs();
   rate = options.learning_rate;
@@ -161,8 +161,7 @@ absl::StatusOr<double> Trainer::State::Run(const std::map<std::string, Tensor>& 
                                                    port.type_text, " for it"));
   }
   for (const auto& [name, tensor] : given) {
-    const auto is_it = [&name = name](const PortInfo& port) { return port.name == name; };
-    if (std::any_of(inputs.begin(), inputs.end(), is_it)) continue;
+    if (FindPort(inputs, name) != nullptr) continue;
     return absl::InvalidArgumentError(
         absl::StrCat("input '", Printable(name), "': training has no such input"));
   }
@@ -232,9 +231,7 @@ absl::StatusOr<double> Trainer::Step(const std::map<std::string, Tensor>& inputs
 
 int64_t Trainer::runs() const { return state_->runs; }
 absl::Status Trainer::set_learning_rate(double rate) {
-  if (!(rate >= 0) || std::isinf(rate)) {
-    return absl::InvalidArgumentError("training: learning rate: want a finite number from 0");
-  }
+  ANEMONE_RETURN_IF_ERROR(CheckLearningRate(rate));
   state_->rate = rate;
   return absl::OkStatus();
 }
@@ -299,11 +296,7 @@ absl::StatusOr<std::string> Trainer::ModelBytes() const {
 
 absl::Status Trainer::SaveModel(const std::string& path) const {
   ANEMONE_ASSIGN_OR_RETURN(const std::string bytes, ModelBytes());
-  return Guarded("write the trained model", [&] {
-    return WriteUserFile(
-        path,
-        {absl::MakeConstSpan(reinterpret_cast<const std::byte*>(bytes.data()), bytes.size())});
-  });
+  return Guarded("write the trained model", [&] { return WriteUserFile(path, {bytes}); });
 }
 
 const std::string& Trainer::StepBytes() const { return state_->step_bytes; }

@@ -118,14 +118,8 @@ def real(names):
     entries = [e for e in manifest.entries() if not names or e["name"] in names]
     manifest.fetch(entries)
     for name, path, options in manifest.runs(entries):
-        keywords = {"dims": {}, "shapes": {}}
-        for flag, value in zip(options[::2], options[1::2]):
-            key, _, size = value.rpartition("=")
-            if flag == "--dim":
-                keywords["dims"][key] = int(size)
-            if flag == "--shape":
-                keywords["shapes"][key] = [] if size == "scalar" else [int(n) for n in size.split("x")]
-        yield name, onnx.load(str(path)), {}, {key: value for key, value in keywords.items() if value}
+        keywords = {key: value for key, value in manifest.keywords(options).items() if value}
+        yield name, onnx.load(str(path)), {}, keywords
 
 
 def main():

@@ -40,10 +40,6 @@ double SecondsSince(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
-absl::Span<const std::byte> BytesOf(const std::string& text) {
-  return {reinterpret_cast<const std::byte*>(text.data()), text.size()};
-}
-
 absl::StatusOr<std::map<std::string, Tensor>> ReadData(const std::string& path) {
   std::error_code error;
   return std::filesystem::is_directory(path, error) ? ReadArrayFolder(path) : ReadNpz(path);
@@ -156,7 +152,7 @@ absl::Status TrainRun::Load(Progress& progress) {
   ANEMONE_ASSIGN_OR_RETURN(batches_, Batches::Make(std::move(arrays), trainer_->inputs(),
                                                    options_.shuffle, options_.seed));
   if (options_.save_step.empty()) return absl::OkStatus();
-  return WriteUserFile(options_.save_step, {BytesOf(trainer_->StepBytes())});
+  return WriteUserFile(options_.save_step, {trainer_->StepBytes()});
 }
 
 absl::Status TrainRun::OpenFolder() {
@@ -212,7 +208,7 @@ absl::Status TrainRun::Save() {
        {"batch", absl::StrCat(batches_->batch(), " of ", batches_->samples(), " samples")},
        {"weights", absl::StrCat(trainer_->weights().size())},
        {"plan", trainer_->PlanLine()}});
-  return WriteUserFile(Place(kPageFile), {BytesOf(page)});
+  return WriteUserFile(Place(kPageFile), {page});
 }
 
 std::string TrainRun::ProgressText(double seconds) const {

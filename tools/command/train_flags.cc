@@ -15,16 +15,6 @@ std::vector<std::string> OptimizerNames() { return {"sgd", "adam", "adamw"}; }
 std::vector<std::string> MasterNames() { return {"pair", "fp16"}; }
 std::vector<std::string> UpdateNames() { return {"engine", "cpu"}; }
 
-absl::Status StoreOneOf(const std::string& value, const std::vector<std::string>& names,
-                        std::string& to) {
-  for (const std::string& name : names) {
-    if (name == value) to = name;
-  }
-  return to == value
-             ? absl::OkStatus()
-             : Bad(absl::StrCat("want ", names[0], " or ", names.back(), "; got '", value, "'"));
-}
-
 template <auto Field>
 absl::Status StoreRate(Options& o, const std::string& value) {
   double number = 0;
@@ -39,10 +29,6 @@ absl::Status StoreText(Options& o, const std::string& value) {
   if (value.empty()) return Bad("want a value, got ''");
   o.*Field = value;
   return absl::OkStatus();
-}
-
-absl::Status StoreCount(const std::string& value, int64_t low, int64_t high, int64_t& to) {
-  return StoreInteger(value, low, high, to);
 }
 
 }  // namespace
@@ -76,7 +62,7 @@ std::vector<Flag> TrainFlags() {
        .choices = OptimizerNames,
        .store =
            [](Options& o, const std::string& v) {
-             return StoreOneOf(v, OptimizerNames(), o.training.optimizer);
+             return StoreChoice(v, OptimizerNames(), o.training.optimizer);
            }},
       {.name = "lr",
        .value = "RATE",
@@ -127,7 +113,7 @@ std::vector<Flag> TrainFlags() {
        .brief = "The number of updates, with those before --resume.",
        .help = "",
        .store = [](Options& o,
-                   const std::string& v) { return StoreCount(v, 1, kMostSteps, o.steps); }},
+                   const std::string& v) { return StoreInteger(v, 1, kMostSteps, o.steps); }},
       {.name = "batch",
        .value = "N",
        .commands = kTrain,
@@ -135,7 +121,7 @@ std::vector<Flag> TrainFlags() {
        .help = "Binds the first dimension of the inputs, where it is free.",
        .store =
            [](Options& o, const std::string& v) {
-             return StoreCount(v, 1, int64_t{1} << 30, o.training.batch);
+             return StoreInteger(v, 1, int64_t{1} << 30, o.training.batch);
            }},
       {.name = "accumulate",
        .value = "N",
@@ -146,7 +132,7 @@ std::vector<Flag> TrainFlags() {
        .store =
            [](Options& o, const std::string& v) {
              int64_t count = 1;
-             ANEMONE_RETURN_IF_ERROR(StoreCount(v, 1, 65536, count));
+             ANEMONE_RETURN_IF_ERROR(StoreInteger(v, 1, 65536, count));
              o.training.accumulate = static_cast<int>(count);
              return absl::OkStatus();
            }},
@@ -183,7 +169,7 @@ std::vector<Flag> TrainFlags() {
        .store =
            [](Options& o, const std::string& v) {
              std::string name;
-             ANEMONE_RETURN_IF_ERROR(StoreOneOf(v, MasterNames(), name));
+             ANEMONE_RETURN_IF_ERROR(StoreChoice(v, MasterNames(), name));
              o.training.pair = name == "pair";
              return absl::OkStatus();
            }},
@@ -197,7 +183,7 @@ std::vector<Flag> TrainFlags() {
        .store =
            [](Options& o, const std::string& v) {
              std::string name;
-             ANEMONE_RETURN_IF_ERROR(StoreOneOf(v, UpdateNames(), name));
+             ANEMONE_RETURN_IF_ERROR(StoreChoice(v, UpdateNames(), name));
              o.training.update_on_cpu = name == "cpu";
              return absl::OkStatus();
            }},
@@ -220,7 +206,7 @@ std::vector<Flag> TrainFlags() {
        .store =
            [](Options& o, const std::string& v) {
              int64_t seed = 0;
-             ANEMONE_RETURN_IF_ERROR(StoreCount(v, 0, std::numeric_limits<int64_t>::max(), seed));
+             ANEMONE_RETURN_IF_ERROR(StoreInteger(v, 0, std::numeric_limits<int64_t>::max(), seed));
              o.seed = static_cast<uint64_t>(seed);
              return absl::OkStatus();
            }},
@@ -238,7 +224,7 @@ std::vector<Flag> TrainFlags() {
        .help = "",
        .store =
            [](Options& o, const std::string& v) {
-             return StoreCount(v, 1, kMostSteps, o.checkpoint_every);
+             return StoreInteger(v, 1, kMostSteps, o.checkpoint_every);
            }},
       {.name = "resume",
        .value = nullptr,

@@ -44,8 +44,7 @@ absl::StatusOr<Metrics> Metrics::Open(const std::string& path, int64_t steps) {
       absl::StrAppend(&kept, LineOf(metric));
     }
   }
-  ANEMONE_RETURN_IF_ERROR(WriteUserFile(
-      path, {absl::MakeConstSpan(reinterpret_cast<const std::byte*>(kept.data()), kept.size())}));
+  ANEMONE_RETURN_IF_ERROR(WriteUserFile(path, {kept}));
   metrics.file_.reset(std::fopen(path.c_str(), "a"));
   if (metrics.file_ == nullptr) {
     return absl::PermissionDeniedError(
