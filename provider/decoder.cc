@@ -6,15 +6,15 @@
 #include "base/printable.h"
 #include "base/status_macros.h"
 #include "math/core/half.h"
+#include "provider/ports.h"
 
 namespace anemone {
 namespace {
 
+// The port with the first of the names that there is.
 const PortInfo* PortNamed(const std::vector<PortInfo>& ports, absl::Span<const char* const> names) {
   for (const char* name : names) {
-    const auto found = std::find_if(ports.begin(), ports.end(),
-                                    [&](const PortInfo& port) { return port.name == name; });
-    if (found != ports.end()) return &*found;
+    if (const PortInfo* port = FindPort(ports, name)) return port;
   }
   return nullptr;
 }

@@ -7,6 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "engine/constant.h"
 #include "engine/dims.h"
 #include "provider/buckets/padding_copy.h"
 
@@ -69,7 +70,7 @@ std::shared_ptr<Growing> Growing::Of(const LoadSetup& setup,
                                      std::shared_ptr<const LoadedModel> model,
                                      absl::Span<const StatePair> pairs) {
   if (model->sizes == nullptr || model->has_buckets()) return nullptr;
-  const Graph& graph = model->sizes->free().graph;
+  const Graph& graph = model->graph();
   std::vector<Cache> caches;
   std::vector<bool> is_cache(graph.inputs.size());
   std::string before, after;  // names of the lengths
@@ -156,11 +157,17 @@ InputShapes Growing::ShapesAt(const NamedValues& given, const Sizes& sizes, int6
   return shapes;
 }
 
+ImportOptions Growing::ImportingAt(const NamedValues& given, const Sizes& sizes,
+                                   int64_t past) const {
+  ImportOptions options = ImportingOptions(setup_.settings, setup_.runtime);
+  for (const auto& [input, shape] : ShapesAt(given, sizes, past)) options.shapes[input] = shape;
+  return options;
+}
+
 // kFailedPrecondition: why unused rows may change a result.
 absl::Status Growing::Prove(const NamedValues& given, const Sizes& sizes, Program& program) const {
   const auto import = [&](int64_t past) {
-    ImportOptions options = ImportingOptions(setup_.settings, setup_.runtime);
-    for (const auto& [input, shape] : ShapesAt(given, sizes, past)) options.shapes[input] = shape;
+    ImportOptions options = ImportingAt(given, sizes, past);
     options.stop_after = 0;
     options.find_sizes = false;
     return setup_.import(options);
@@ -212,11 +219,7 @@ absl::StatusOr<Growing::Program> Growing::Make(const NamedValues& given, const S
     return program;
   }
   ANEMONE_RETURN_IF_ERROR(proven);
-  ImportOptions options = ImportingOptions(setup_.settings, setup_.runtime);
-  for (const auto& [input, shape] : ShapesAt(given, sizes, sizes.capacity)) {
-    options.shapes[input] = shape;
-  }
-  ANEMONE_ASSIGN_OR_RETURN(Model model, setup_.import(options));
+  ANEMONE_ASSIGN_OR_RETURN(Model model, setup_.import(ImportingAt(given, sizes, sizes.capacity)));
   const absl::Status appends = AppendRows(model.graph);
   if (!appends.ok()) {
     Refuse(std::string(appends.message()));
@@ -278,8 +281,8 @@ absl::StatusOr<std::optional<Growing::Job>> Growing::Prepare(const NamedValues& 
     const Tensor& value = given.at(name_of(cache.input)).tensor;
     std::vector<int64_t> dims = value.dims();
     dims[cache.axis] = sizes->capacity;
-    const std::vector<std::byte> zero(static_cast<size_t>(BitsOf(value.type()) / 8));
-    job.inputs[name_of(cache.input)] = Tensor::Fill(value.type(), std::move(dims), zero);
+    ANEMONE_ASSIGN_OR_RETURN(job.inputs[name_of(cache.input)],
+                             ZeroFill(value.type(), std::move(dims)));
   }
   for (const Mask& mask : masks_) {
     OnnxValue& value = job.inputs.at(name_of(mask.input));

@@ -74,9 +74,10 @@ class Growing {
 
   Growing(const LoadSetup& setup, std::shared_ptr<const LoadedModel> model,
           std::vector<Cache> caches, std::vector<Mask> masks);
-  const Graph& graph() const { return model_->sizes->free().graph; }
+  const Graph& graph() const { return model_->graph(); }
   std::optional<Sizes> SizesOf(const NamedValues& given, int64_t at_least) const;
   InputShapes ShapesAt(const NamedValues& given, const Sizes& sizes, int64_t past) const;
+  ImportOptions ImportingAt(const NamedValues& given, const Sizes& sizes, int64_t past) const;
   absl::StatusOr<Program> ProgramOf(const NamedValues& given, const Sizes& sizes);
   std::optional<Program> Find(const InputShapes& shapes);
   absl::StatusOr<Program> Make(const NamedValues& given, const Sizes& sizes);

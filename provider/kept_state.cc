@@ -8,17 +8,12 @@
 #include "absl/strings/str_join.h"
 #include "base/printable.h"
 #include "base/status_macros.h"
+#include "engine/constant.h"
 #include "engine/dims.h"
 #include "provider/ports.h"
 
 namespace anemone {
 namespace {
-
-// Zeros that take no memory, of a type that a surface can keep.
-Tensor PlaceholderOf(DataType type, const std::vector<int64_t>& dims) {
-  const std::vector<std::byte> zero(static_cast<size_t>(BitsOf(type) / 8));
-  return Tensor::Fill(type, dims, zero);
-}
 
 // The value, with bytes of its own if it has those of an array that the caller lends for a run.
 Tensor Owned(Tensor value, const NamedValues& given) {
@@ -27,10 +22,6 @@ Tensor Owned(Tensor value, const NamedValues& given) {
     return !bytes.empty() && bytes.data() == value.bytes().data();
   });
   return is_lent ? value.Copy() : value;
-}
-
-const Graph& GraphOf(const LoadedModel& model) {
-  return model.sizes != nullptr ? model.sizes->free().graph : model.planned.model.graph;
 }
 
 }  // namespace
@@ -53,18 +44,8 @@ KeptState::KeptState(std::shared_ptr<const LoadedModel> model, std::vector<State
   Reset();
 }
 
-KeptState::KeptState(const KeptState& other)
-    : model_(other.model_),
-      pairs_(other.pairs_),
-      growing_(other.growing_),
-      inputs_(other.inputs_),
-      shown_inputs_(other.shown_inputs_),
-      outputs_(other.outputs_) {
-  Reset();
-}
-
-std::unique_ptr<KeptState> KeptState::Fork() const {
-  return std::unique_ptr<KeptState>(new KeptState(*this));
+std::unique_ptr<KeptState> KeptState::Fork(const Adapters& adapters) const {
+  return std::make_unique<KeptState>(model_, pairs_, growing_, adapters);
 }
 
 std::map<std::string, std::string> KeptState::PairNames() const {
@@ -97,14 +78,14 @@ absl::StatusOr<size_t> KeptState::PairOf(const std::string& input) const {
 }
 
 absl::Status KeptState::CheckValue(size_t pair, const OnnxValue& value) const {
-  const Graph& graph = GraphOf(*model_);
+  const Graph& graph = model_->graph();
   return CheckInput(graph, graph.inputs[pairs_[pair].input], InputOf(pair), value);
 }
 
 // Zeros of the input's shape. A free dimension has the size that it has in the given inputs; one
 // that the output makes longer is empty.
 absl::StatusOr<Tensor> KeptState::FirstValue(size_t pair, const NamedValues& given) const {
-  const Graph& graph = GraphOf(*model_);
+  const Graph& graph = model_->graph();
   const Value& input = graph.values[graph.inputs[pairs_[pair].input]];
   const Value& output = graph.values[graph.outputs[pairs_[pair].output]];
   std::vector<int64_t> dims = InputOf(pair).dims;
@@ -131,16 +112,6 @@ absl::StatusOr<Tensor> KeptState::FirstValue(size_t pair, const NamedValues& giv
     }
   }
   return Tensor::Zeros(input.type, dims);
-}
-
-// The shape after a run.
-std::vector<int64_t> KeptState::DimsAfter(size_t pair, std::vector<int64_t> dims) const {
-  const Scheduler::Resident::Pair& place = resident_.pairs[place_[pair]];
-  const int rank = static_cast<int>(dims.size());
-  for (int i = 0; i < rank; ++i) {
-    if (place.rows_axis && ToEngineAxis(rank, i) == *place.rows_axis) dims[i] = place.rows;
-  }
-  return dims;
 }
 
 // The value of a pair whose shape is known.
@@ -281,7 +252,9 @@ absl::StatusOr<NamedValues> KeptState::Run(const NamedValues& given, Trace* trac
     if (!made.ok()) {  // a value that was given has replaced the state's
       if (given.contains(InputOf(p).name)) kept_[p] = {.value = before.Copy()};
     } else if (IsResident(p)) {
-      kept_[p] = {.value = PlaceholderOf(before.type(), DimsAfter(p, before.dims())),
+      const Scheduler::Resident::Pair& place = resident_.pairs[place_[p]];
+      // Zeros that take no memory, in place of the value.
+      kept_[p] = {.value = *ZeroFill(before.type(), place.DimsOf(before.dims())),
                   .on_surface = true};
     } else {
       kept_[p] = {.value = Owned(made->at(OutputOf(p)).tensor, given)};

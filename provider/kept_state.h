@@ -31,7 +31,7 @@ class KeptState {
             std::shared_ptr<Growing> growing, const Adapters& adapters);
 
   // The same pairs of the same model, with zeros.
-  std::unique_ptr<KeptState> Fork() const;
+  std::unique_ptr<KeptState> Fork(const Adapters& adapters) const;
 
   // The pairs by the names of their inputs and outputs.
   std::map<std::string, std::string> PairNames() const;
@@ -65,7 +65,6 @@ class KeptState {
     bool on_surface = false;
   };
 
-  KeptState(const KeptState& other);  // for Fork()
   const PortInfo& InputOf(size_t pair) const { return inputs_[pairs_[pair].input]; }
   const std::string& OutputOf(size_t pair) const {
     return model_->outputs[pairs_[pair].output].name;
@@ -74,7 +73,6 @@ class KeptState {
   absl::StatusOr<size_t> PairOf(const std::string& input) const;
   absl::StatusOr<Tensor> FirstValue(size_t pair, const NamedValues& given) const;
   Tensor ValueOf(size_t pair) const;
-  std::vector<int64_t> DimsAfter(size_t pair, std::vector<int64_t> dims) const;
   absl::Status CheckValue(size_t pair, const OnnxValue& value) const;
   absl::Status MoveTo(std::shared_ptr<const LoadedModel> program, bool grows);
   absl::StatusOr<NamedValues> Filled(const NamedValues& given);

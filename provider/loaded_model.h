@@ -101,6 +101,10 @@ struct LoadedModel {
   std::vector<std::string> RunWarnings() const;
   LoadTimes times() const { return sizes != nullptr ? sizes->times() : load_times; }
 
+  // Whose inputs and outputs are the model's; of several sizes, with free dimensions.
+  const Graph& graph() const {
+    return sizes != nullptr ? sizes->free().graph : planned.model.graph;
+  }
   bool has_buckets() const { return sizes != nullptr && sizes->has_buckets(); }
 
  private:

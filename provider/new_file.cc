@@ -47,10 +47,6 @@ absl::Status WriteAll(int file, absl::string_view bytes, const std::string& path
   return absl::OkStatus();
 }
 
-absl::string_view TextOf(absl::Span<const std::byte> bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
-
 // True if the file must be written in place: it is a device or a pipe, or a name of a file that is
 // open, such as /dev/stdout.
 bool IsWrittenInPlace(const std::string& path) {
@@ -112,23 +108,18 @@ absl::Status NewFolder::PutIntoPlace() {
   return temporary_->RenameTo(wanted_) ? absl::OkStatus() : NotWritten(wanted_);
 }
 
-absl::Status WriteUserFile(const std::string& given,
-                           absl::Span<const absl::Span<const std::byte>> parts) {
+absl::Status WriteUserFile(const std::string& given, absl::Span<const absl::string_view> parts) {
   if (IsWrittenInPlace(given)) {
     const int file = ::open(given.c_str(), O_WRONLY | O_CLOEXEC);
     if (file < 0) return NotWrittenNow(given);
     const absl::Cleanup close = [file] { ::close(file); };
-    for (absl::Span<const std::byte> part : parts) {
-      ANEMONE_RETURN_IF_ERROR(WriteAll(file, TextOf(part), given));
-    }
+    for (absl::string_view part : parts) ANEMONE_RETURN_IF_ERROR(WriteAll(file, part, given));
     return absl::OkStatus();
   }
   std::error_code error;
   const fs::path target = fs::weakly_canonical(given, error);
   ANEMONE_ASSIGN_OR_RETURN(auto file, NewFile::Make(error ? given : target.string()));
-  for (absl::Span<const std::byte> part : parts) {
-    ANEMONE_RETURN_IF_ERROR(file->Write(TextOf(part)));
-  }
+  for (absl::string_view part : parts) ANEMONE_RETURN_IF_ERROR(file->Write(part));
   return file->PutIntoPlace();
 }
 

@@ -110,6 +110,12 @@ bool HasShape(const PortInfo& port, const Tensor& tensor) {
 
 }  // namespace
 
+const PortInfo* FindPort(absl::Span<const PortInfo> ports, absl::string_view name) {
+  const auto found = std::find_if(ports.begin(), ports.end(),
+                                  [&](const PortInfo& port) { return port.name == name; });
+  return found == ports.end() ? nullptr : &*found;
+}
+
 PortInfo PortOf(const Graph& graph, ValueId value) {
   const Value& v = graph.values[value];
   TypeInfo info = InfoOf(TypeOf(v));

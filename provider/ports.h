@@ -3,6 +3,8 @@
 #define ANEMONE_PROVIDER_PORTS_H_
 
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "anemone/onnx_value.h"
 #include "anemone/session.h"
 #include "importer/graph.h"
@@ -10,6 +12,9 @@
 namespace anemone {
 
 PortInfo PortOf(const Graph& graph, ValueId value);
+
+// The port with this name; null if there is none.
+const PortInfo* FindPort(absl::Span<const PortInfo> ports, absl::string_view name);
 
 // kInvalidArgument, naming the input, if `given` is not of its kind, type and shape. `port` is
 // PortOf(graph, input).

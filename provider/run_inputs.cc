@@ -1,7 +1,5 @@
 #include "provider/run_inputs.h"
 
-#include <algorithm>
-
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
@@ -27,9 +25,7 @@ absl::StatusOr<std::vector<OnnxValue>> InputsInOrder(const Graph& graph,
   }
   for (const auto& entry : given) {
     const std::string& name = entry.first;
-    const bool known = std::any_of(ports.begin(), ports.end(),
-                                   [&](const PortInfo& port) { return port.name == name; });
-    if (known) continue;
+    if (FindPort(ports, name) != nullptr) continue;
     const std::string names = absl::StrJoin(
         ports, ", ",
         [](std::string* out, const PortInfo& port) { absl::StrAppend(out, port.name); });

@@ -41,17 +41,18 @@ std::vector<double> TokenShares(absl::Span<const float> logits, const Sampling& 
     double& score = scores[token];
     score = score > 0 ? score / sampling.repetition_penalty : score * sampling.repetition_penalty;
   }
+  std::vector<double> shares(scores.size());
+  if (scores.empty()) return shares;
+  const auto likeliest = std::max_element(scores.begin(), scores.end());
+  const double most = *likeliest;
+  if (sampling.temperature == 0 || std::isinf(most)) {
+    shares[likeliest - scores.begin()] = 1;
+    return shares;
+  }
   std::vector<int64_t> order(scores.size());
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(),
                    [&](int64_t a, int64_t b) { return scores[a] > scores[b]; });
-  std::vector<double> shares(scores.size());
-  if (order.empty()) return shares;
-  const double most = scores[order[0]];
-  if (sampling.temperature == 0 || std::isinf(most)) {
-    shares[order[0]] = 1;
-    return shares;
-  }
   if (sampling.top_k > 0 && sampling.top_k < static_cast<int64_t>(order.size())) {
     order.resize(sampling.top_k);
   }

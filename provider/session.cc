@@ -62,11 +62,9 @@ absl::StatusOr<Session> Session::Of(const LoadSetup& setup) {
   ANEMONE_ASSIGN_OR_RETURN(std::shared_ptr<const LoadedModel> loaded, LoadedModel::Load(setup));
   ANEMONE_ASSIGN_OR_RETURN(auto model, CurrentModel::Make(setup, loaded));
   if (setup.settings.state.empty()) return Session(std::move(model), nullptr);
-  const Graph& graph =
-      loaded->sizes != nullptr ? loaded->sizes->free().graph : loaded->planned.model.graph;
   ANEMONE_ASSIGN_OR_RETURN(
       std::vector<StatePair> pairs,
-      FindStatePairs(setup.settings.state, graph, loaded->inputs, loaded->outputs));
+      FindStatePairs(setup.settings.state, loaded->graph(), loaded->inputs, loaded->outputs));
   auto growing = Growing::Of(setup, loaded, pairs);
   auto state = std::make_unique<KeptState>(std::move(loaded), std::move(pairs), std::move(growing),
                                            model->adapters());
@@ -149,7 +147,7 @@ absl::Status Session::WriteState(const std::string& input, const Tensor& value) 
 }
 
 Session Session::Fork() const {
-  return Session(model_, state_ == nullptr ? nullptr : state_->Fork());
+  return Session(model_, state_ == nullptr ? nullptr : state_->Fork(model_->adapters()));
 }
 
 absl::StatusOr<std::vector<Hazard>> Session::FindHazards(

@@ -14,6 +14,7 @@
 #include "base/status_macros.h"
 #include "base/usage_error.h"
 #include "base/wrapped_text.h"
+#include "provider/ports.h"
 
 namespace anemone {
 namespace {
@@ -51,10 +52,9 @@ std::optional<std::string> PresentOf(const NamePair& row, const std::string& inp
 }
 
 std::optional<size_t> IndexOf(Ports ports, absl::string_view name) {
-  const auto found = std::find_if(ports.begin(), ports.end(),
-                                  [&](const PortInfo& port) { return port.name == name; });
-  if (found == ports.end()) return std::nullopt;
-  return static_cast<size_t>(found - ports.begin());
+  const PortInfo* found = FindPort(ports, name);
+  if (found == nullptr) return std::nullopt;
+  return static_cast<size_t>(found - ports.data());
 }
 
 // "float32 1x?x8".

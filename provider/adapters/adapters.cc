@@ -10,6 +10,7 @@
 #include "base/printable.h"
 #include "base/status_macros.h"
 #include "importer/elements.h"
+#include "provider/ports.h"
 
 namespace anemone {
 namespace {
@@ -52,18 +53,13 @@ std::shared_ptr<const AdapterModules> Adapters::modules() const {
 }
 
 absl::Status Adapters::FitTo(const std::vector<PortInfo>& inputs) {
-  const auto find = [&](const std::string& name) -> const PortInfo* {
-    const auto found = std::find_if(inputs.begin(), inputs.end(),
-                                    [&](const PortInfo& port) { return port.name == name; });
-    return found == inputs.end() ? nullptr : &*found;
-  };
   for (const auto& [name, file] : files_) {
     const std::string where = absl::StrCat("adapter '", Printable(name), "'");
     std::map<std::string, Tensor>& values = values_[name];
     for (const auto& [module, low] : file.modules) {
       for (const char matrix : {'A', 'B'}) {
         const std::string input = AdapterInput(module, matrix);
-        const PortInfo* port = find(input);
+        const PortInfo* port = FindPort(inputs, input);
         if (port == nullptr) return absl::InternalError(absl::StrCat("no input ", input));
         const bool is_a = matrix == 'A';
         const Tensor& stored = is_a ? low.a : low.b;
@@ -81,7 +77,7 @@ absl::Status Adapters::FitTo(const std::vector<PortInfo>& inputs) {
       }
     }
     for (const auto& [input, tensor] : file.inputs) {
-      const PortInfo* port = find(input);
+      const PortInfo* port = FindPort(inputs, input);
       if (port != nullptr) {
         values[input] = tensor;
         continue;

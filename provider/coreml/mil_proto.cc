@@ -8,6 +8,7 @@
 #include "MIL.pb.h"  // generated
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "absl/types/span.h"
 #include "base/status_macros.h"
 #include "math/core/half.h"
 
@@ -27,6 +28,13 @@ constexpr TypeRow kTypes[] = {
     {"uint1", mil::UINT1},   {"uint4", mil::UINT4},   {"uint8", mil::UINT8},
     {"uint16", mil::UINT16}, {"uint32", mil::UINT32},
 };
+
+// Types that are read, but that no package of ours has.
+constexpr TypeRow kForeignTypes[] = {{"fp64", mil::FLOAT64},
+                                     {"uint2", mil::UINT2},
+                                     {"uint3", mil::UINT3},
+                                     {"uint6", mil::UINT6},
+                                     {"uint64", mil::UINT64}};
 
 absl::Status NoSuchType(const std::string& dtype) {
   return absl::InternalError(absl::StrCat("MIL type '", dtype, "' in a package"));
@@ -134,6 +142,16 @@ absl::Status WriteStatement(const MilStatement& statement, mil::Operation& to) {
 }
 
 }  // namespace
+
+const char* MilDtypeOf(int type) {
+  for (const absl::Span<const TypeRow> rows :
+       {absl::MakeConstSpan(kTypes), absl::MakeConstSpan(kForeignTypes)}) {
+    for (const TypeRow& row : rows) {
+      if (row.type == type) return row.dtype;
+    }
+  }
+  return nullptr;
+}
 
 absl::Status WriteMilProto(const MilProgram& program, const MilOpset& opset, mil::Program& to) {
   to.set_version(1);

@@ -13,6 +13,9 @@ class Program;
 
 namespace anemone {
 
+// The name in MIL texts ("fp16") of a value of the message's enum DataType; null: it has none.
+const char* MilDtypeOf(int type);
+
 // Adds the program as a function of `to`, in the opset's form. kInternal: a value has a type that
 // the message does not have.
 absl::Status WriteMilProto(const MilProgram& program, const MilOpset& opset,

@@ -17,6 +17,7 @@
 #include "engine/formats/mil_blob_files.h"
 #include "engine/formats/parse_json.h"
 #include "math/core/half.h"
+#include "provider/coreml/mil_proto.h"
 #include "provider/programs/list_parts.h"
 
 namespace anemone {
@@ -26,12 +27,10 @@ namespace fs = std::filesystem;
 namespace spec = CoreML::Specification;
 namespace mil = CoreML::Specification::MILSpec;
 
-constexpr int kShownElements = 16;
 constexpr int kMostDepth = 16;  // of blocks and of types in each other
 
 std::string HashOf(const google::protobuf::MessageLite& message) {
-  const std::string bytes = message.SerializeAsString();
-  return HashText(absl::MakeSpan(reinterpret_cast<const std::byte*>(bytes.data()), bytes.size()));
+  return HashText(absl::string_view(message.SerializeAsString()));
 }
 
 // "fp16 [1, 8, ?]"; "state of fp16 [1, 8]".
@@ -40,20 +39,10 @@ std::string TypeText(const mil::ValueType& type) {
     return absl::StrCat("state of ", TypeText(type.statetype().wrappedtype()));
   }
   if (!type.has_tensortype()) return absl::StrCat("type ", HashOf(type));
-  static const auto& names = *new std::map<mil::DataType, const char*>{
-      {mil::BOOL, "bool"},     {mil::STRING, "string"}, {mil::FLOAT16, "fp16"},
-      {mil::FLOAT32, "fp32"},  {mil::FLOAT64, "fp64"},  {mil::INT4, "int4"},
-      {mil::INT8, "int8"},     {mil::INT16, "int16"},   {mil::INT32, "int32"},
-      {mil::INT64, "int64"},   {mil::UINT1, "uint1"},   {mil::UINT2, "uint2"},
-      {mil::UINT3, "uint3"},   {mil::UINT4, "uint4"},   {mil::UINT6, "uint6"},
-      {mil::UINT8, "uint8"},   {mil::UINT16, "uint16"}, {mil::UINT32, "uint32"},
-      {mil::UINT64, "uint64"},
-  };
   const mil::TensorType& tensor = type.tensortype();
-  const auto name = names.find(tensor.datatype());
-  std::string text = name == names.end()
-                         ? absl::StrCat("type ", static_cast<int>(tensor.datatype()))
-                         : name->second;
+  const char* name = MilDtypeOf(tensor.datatype());
+  std::string text =
+      name != nullptr ? name : absl::StrCat("type ", static_cast<int>(tensor.datatype()));
   if (tensor.rank() == 0 && tensor.dimensions_size() == 0) return text;
   std::vector<std::string> extents;
   extents.reserve(tensor.dimensions_size());

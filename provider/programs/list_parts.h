@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "provider/programs/program_list.h"
 
@@ -17,8 +18,12 @@ namespace anemone {
 
 inline constexpr size_t kLongestProgram = size_t{1} << 28;  // bytes, without the weights
 
+// A constant with at most this many elements is shown; of a longer one, its hash.
+inline constexpr int kShownElements = 16;
+
 // "#" and 16 digits: equal texts mean equal bytes.
 std::string HashText(absl::Span<const std::byte> bytes);
+std::string HashText(absl::string_view bytes);
 
 // A statement of MIL, as text and as Core ML's Protobuf message have it. Texts of values are those
 // of ListedOperation::facts.

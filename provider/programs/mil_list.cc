@@ -85,8 +85,6 @@ absl::Status MilLister::Add(MilItem item) {
 
 namespace {
 
-constexpr size_t kShownElements = 16;
-
 std::string TextOf(const MilType& type) {
   return type.shape ? absl::StrCat(type.dtype, " [", absl::StrJoin(*type.shape, ", "), "]")
                     : type.dtype;
@@ -100,8 +98,7 @@ absl::StatusOr<std::string> TextOf(const MilValue& value, MilBlobFiles& files) {
   } else {
     content = JsonText(value.data);
     if (value.data.is_array() && value.data.size() > kShownElements) {
-      content = HashText(
-          absl::MakeSpan(reinterpret_cast<const std::byte*>(content.data()), content.size()));
+      content = HashText(absl::string_view(content));
     }
   }
   return absl::StrCat(TextOf(value.type), " ", content);

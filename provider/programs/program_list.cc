@@ -75,8 +75,11 @@ absl::StatusOr<ProgramList> ListProgram(const std::string& path, ProgramKind kin
 }
 
 std::string HashText(absl::Span<const std::byte> bytes) {
-  const absl::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  return absl::StrFormat("#%016x", format::Checksum({text}));
+  return HashText(absl::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
+}
+
+std::string HashText(absl::string_view bytes) {
+  return absl::StrFormat("#%016x", format::Checksum({bytes}));
 }
 
 }  // namespace anemone

@@ -31,7 +31,6 @@
 #include "tools/command/progress.h"
 #include "tools/command/table.h"
 #include "tools/command/weight_encoder.h"
-#include "tools/compare/array_file.h"
 #include "tools/compare/compare.h"
 #include "tools/compare/input_files.h"
 #include "tools/compare/inputs.h"
@@ -366,8 +365,7 @@ absl::StatusOr<int> Compiler::Run() {
   const bool written = accuracy_.within && !nothing;
   if (written) {
     progress_.Step(absl::StrCat("writing ", options_.output));
-    ANEMONE_RETURN_IF_ERROR(WriteFileAtomically(
-        options_.output, {reinterpret_cast<const std::byte*>(bytes_.data()), bytes_.size()}));
+    ANEMONE_RETURN_IF_ERROR(WriteUserFile(options_.output, {bytes_}));
   }
   const Json report = Report(written);
   if (inputs_ && !report["inputs"]["random"].empty()) {

@@ -19,6 +19,7 @@
 #include "provider/decoder.h"
 #include "tools/command/commands.h"
 #include "tools/command/progress.h"
+#include "tools/compare/child_process.h"
 #include "tools/compare/contestants.h"
 #include "tools/compare/inputs.h"
 
@@ -156,7 +157,7 @@ absl::Status Run::Make() {
   ANEMONE_RETURN_IF_ERROR(Continue(generator));
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
-  peak_memory_ = usage.ru_maxrss * 1024;
+  peak_memory_ = static_cast<int64_t>(PeakMemoryOf(usage));
   if (options_.verbose && !options_.json) {
     std::fputs(generator.session().PlanText(/*every_node=*/false).c_str(), stdout);
   }

@@ -33,9 +33,7 @@ absl::Status WriteReport(const Options& options) {
     html = report->Html();
     answer = report->Text();
     answer.resize(answer.find('\n'));
-    ANEMONE_RETURN_IF_ERROR(WriteUserFile(
-        options.output,
-        {absl::MakeConstSpan(reinterpret_cast<const std::byte*>(html.data()), html.size())}));
+    ANEMONE_RETURN_IF_ERROR(WriteUserFile(options.output, {html}));
   }
   if (options.json) {
     PrintJson({{"schema", 1},

@@ -20,6 +20,7 @@
 #include "base/wrapped_text.h"
 #include "engine/formats/json.h"
 #include "provider/buckets/bucketing.h"
+#include "provider/new_file.h"
 #include "tools/command/commands.h"
 #include "tools/command/hazard_table.h"
 #include "tools/command/progress.h"
@@ -209,8 +210,7 @@ absl::Status Runner::RunModel(Progress& progress) {
     std::string events;
     ANEMONE_RETURN_IF_ERROR(session_->RunTraced(inputs_, &events).status());
     std::string trace = absl::StrCat("{\"traceEvents\":[", events, "]}\n");
-    ANEMONE_RETURN_IF_ERROR(WriteFileAtomically(
-        options_.profile, {reinterpret_cast<const std::byte*>(trace.data()), trace.size()}));
+    ANEMONE_RETURN_IF_ERROR(WriteUserFile(options_.profile, {trace}));
   }
   if (options_.settings.hazards) {
     progress.Step(absl::StrCat("looking for hazards in ", path));

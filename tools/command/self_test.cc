@@ -20,10 +20,10 @@
 #include "engine/formats/json_keys.h"
 #include "kernels/mil.h"
 #include "partitioner/plan_json.h"
+#include "provider/new_file.h"
 #include "tools/command/commands.h"
 #include "tools/command/device_answer.h"
 #include "tools/command/progress.h"
-#include "tools/compare/array_file.h"
 #include "tools/compare/child_process.h"
 
 namespace anemone {
@@ -150,8 +150,7 @@ absl::StatusOr<std::string> Test(const Options& options) {
   ANEMONE_ASSIGN_OR_RETURN(const Json document, SelfTester(progress).Run(cases));
   const std::string path = options.output.empty() ? kDefaultOutput : options.output;
   const std::string text = absl::StrCat(JsonText(document), "\n");
-  ANEMONE_RETURN_IF_ERROR(
-      WriteFileAtomically(path, {reinterpret_cast<const std::byte*>(text.data()), text.size()}));
+  ANEMONE_RETURN_IF_ERROR(WriteUserFile(path, {text}));
   if (options.json) return text;
   std::string told;
   for (const Json& result : document["results"]) {

@@ -187,11 +187,6 @@ absl::StatusOr<Tensor> ReadArrayFile(const std::string& path) {
   return owned;
 }
 
-absl::Status WriteFileAtomically(const std::string& given, absl::Span<const std::byte> first,
-                                 absl::Span<const std::byte> second) {
-  return WriteUserFile(given, {first, second});
-}
-
 absl::StatusOr<std::string> NpyTypeOf(DataType type) {
   for (const NpyType& t : kTypes) {
     if (t.type == type) return std::string(t.name);
@@ -222,8 +217,7 @@ absl::Status WriteNpy(const std::string& path, const Tensor& tensor) {
     }
     bytes = repeated;
   }
-  return WriteFileAtomically(path, {reinterpret_cast<const std::byte*>(head.data()), head.size()},
-                             bytes);
+  return WriteUserFile(path, {head, {reinterpret_cast<const char*>(bytes.data()), bytes.size()}});
 }
 
 }  // namespace anemone

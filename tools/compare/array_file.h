@@ -35,11 +35,6 @@ absl::Status WriteNpy(const std::string& path, const Tensor& tensor);
 // NumPy's name of the type ("f4"). kUnimplemented: NumPy does not have the type.
 absl::StatusOr<std::string> NpyTypeOf(DataType type);
 
-// Writes `first` and `second` to the file `given`: to a temporary file that is renamed. Devices and
-// pipes are written directly.
-absl::Status WriteFileAtomically(const std::string& given, absl::Span<const std::byte> first,
-                                 absl::Span<const std::byte> second = {});
-
 }  // namespace anemone
 
 #endif  // ANEMONE_TOOLS_COMPARE_ARRAY_FILE_H_
