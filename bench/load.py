@@ -59,14 +59,7 @@ def models(names, folder):
     wanted = [e for e in entries if not names or any(e["name"].startswith(n) for n in names)]
     manifest.fetch(wanted)
     for name, path, options in manifest.runs(wanted):
-        keywords = {"dims": {}, "shapes": {}}
-        for flag, value in zip(options[::2], options[1::2]):
-            key, _, size = value.rpartition("=")
-            if flag == "--dim":
-                keywords["dims"][key] = int(size)
-            if flag == "--shape":
-                keywords["shapes"][key] = [] if size == "scalar" else [int(n) for n in size.split("x")]
-        yield name, path, keywords
+        yield name, path, manifest.keywords(options)
     others = [(path.stem, path, {}) for path in sorted((ROOT / "models" / "exported").glob("*.onnx"))]
     for name, path, keywords in [*others, *recurrent(folder)]:
         if not names or any(name.startswith(n) for n in names):

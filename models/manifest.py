@@ -48,6 +48,18 @@ def options(entry):
     return words
 
 
+def keywords(words):
+    """The same as the keywords dims and shapes of a Session."""
+    found = {"dims": {}, "shapes": {}}
+    for flag, value in zip(words[::2], words[1::2]):
+        key, _, size = value.rpartition("=")
+        if flag == "--dim":
+            found["dims"][key] = int(size)
+        if flag == "--shape":
+            found["shapes"][key] = [] if size == "scalar" else [int(n) for n in size.split("x")]
+    return found
+
+
 def without_ranges(words):
     """The options that `check` has too: all except --range."""
     return [word for pair in zip(words[::2], words[1::2]) if pair[0] != "--range" for word in pair]

@@ -15,6 +15,7 @@
 #include "kernels/lowering.h"
 #include "provider/settings.h"
 #include "tests/fuzzers/fuzzers.h"
+#include "tests/round_trip.h"
 #include "tools/compare/array_file.h"
 
 namespace anemone {
@@ -122,11 +123,8 @@ std::vector<std::string> MilBlobs() {
 
 // Writes the bytes to a file with this suffix and reads it as an array.
 void RunArray(absl::string_view bytes, const char* suffix) {
-  static const std::string& folder = *new std::string([] {
-    char name[] = "/tmp/anemone-fuzzers-XXXXXX";
-    return std::string(mkdtemp(name));
-  }());
-  const std::string path = absl::StrCat(folder, "/array", suffix);
+  static const TemporaryFolder folder("/tmp");
+  const std::string path = absl::StrCat(folder.path(), "/array", suffix);
   std::ofstream(path, std::ios::binary) << bytes;
   const auto header = ReadArrayHeader(path);
   const auto array = ReadArrayFile(path);

@@ -10,6 +10,7 @@
 #include "onnx/defs/parser.h"
 #include "onnx/onnx_pb.h"
 #include "tests/fuzzers/fuzzers.h"
+#include "tests/round_trip.h"
 
 namespace anemone {
 namespace {
@@ -86,14 +87,13 @@ void RunSession(absl::string_view bytes) {
 
 // "LOCATION\nOFFSET\nLENGTH" of an initializer's file. One file of 64 bytes exists.
 void RunExternal(absl::string_view bytes) {
-  static const std::string& folder = *new std::string([] {
-    char name[] = "/tmp/anemone-fuzzers-XXXXXX";
-    std::string made = mkdtemp(name);
-    std::filesystem::create_directory(made + "/inner");
-    std::ofstream(made + "/weights") << std::string(64, '\1');
-    std::ofstream(made + "/inner/weights") << std::string(64, '\2');
-    return made;
-  }());
+  static const TemporaryFolder folder("/tmp");
+  [[maybe_unused]] static const bool made = [] {
+    std::filesystem::create_directory(folder.path() + "/inner");
+    std::ofstream(folder.path() + "/weights") << std::string(64, '\1');
+    std::ofstream(folder.path() + "/inner/weights") << std::string(64, '\2');
+    return true;
+  }();
   onnx::ModelProto model;
   model.ParseFromString(Models()[0]);
   onnx::TensorProto& weight = *model.mutable_graph()->mutable_initializer(0);
@@ -106,7 +106,7 @@ void RunExternal(absl::string_view bytes) {
     entry.set_key(keys[i]);
     entry.set_value(values[i]);
   }
-  RequireAnswer(ImportBytes(model.SerializeAsString(), folder, {}).status());
+  RequireAnswer(ImportBytes(model.SerializeAsString(), folder.path(), {}).status());
 }
 
 std::vector<std::string> Locations() {

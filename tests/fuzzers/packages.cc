@@ -1,11 +1,9 @@
 // Packages, which are also the entries of the program cache and what EPContext nodes hold.
 #include "tests/provider/package/packages.h"
 
-#include "engine/formats/network_json.h"
 #include "provider/package/package.h"
 #include "provider/package/session_package.h"
 #include "tests/fuzzers/fuzzers.h"
-#include "tests/round_trip.h"
 
 namespace anemone {
 namespace {
@@ -23,13 +21,7 @@ void TryAll(absl::string_view bytes) {
   RequireAnswer(package.status());
   if (!package.ok()) return;
   RequireAnswer(FromPackage(*package).status());
-  for (const PackagedSegment& segment : package->segments) {
-    int64_t elements = 0;
-    for (const Tensor* t : TensorsOf(segment.network)) elements += t->is_fill() ? t->elements() : 0;
-    for (const Unit& unit : segment.network.units) elements += unit.dims.elements();
-    if (elements > kMostElements) continue;
-    (void)OutputsOf(segment.network, *package->target, package->route, 1);
-  }
+  RunSmallSegments(*package, kMostElements);
   const auto again = WritePackage(*package);
   Require(again.ok() && ReadPackage(*again, nullptr).ok(),
           "a package that was read cannot be written and read");

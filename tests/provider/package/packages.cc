@@ -228,4 +228,14 @@ std::string WithNetwork(const std::string& bytes, const std::function<std::strin
   return parts.Sealed();
 }
 
+void RunSmallSegments(const Package& package, int64_t most_elements) {
+  for (const PackagedSegment& segment : package.segments) {
+    int64_t elements = 0;
+    for (const Tensor* t : TensorsOf(segment.network)) elements += t->is_fill() ? t->elements() : 0;
+    for (const Unit& unit : segment.network.units) elements += unit.dims.elements();
+    if (elements > most_elements) continue;
+    (void)OutputsOf(segment.network, *package.target, package.route, 1);
+  }
+}
+
 }  // namespace anemone

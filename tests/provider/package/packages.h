@@ -49,6 +49,9 @@ struct PackageParts {
   Section& section(const std::string& name);
 };
 
+// Compiles and runs the segments that have at most this many elements. Any result is allowed.
+void RunSmallSegments(const Package& package, int64_t most_elements);
+
 // A package with only the first segment. Its network is replaced by the text that `change` returns
 // for its JSON, which may be invalid, and its units are changed by `change_units`.
 std::string WithNetwork(
