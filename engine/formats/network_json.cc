@@ -65,7 +65,7 @@ Json WriteAround(const Network& network, const char* key, Json units) {
           {"outputs", std::move(outputs)}};
 }
 
-absl::StatusOr<Dims> ReadDims(const Json& json) {
+absl::StatusOr<Dims> ReadListOfDims(const Json& json) {
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> extents,
                            ValueAt<std::vector<int64_t>>(json, "dims"));
   if (extents.size() != kAxisCount) return Wanted("five dims, N, D, C, H, W");
@@ -105,9 +105,9 @@ absl::StatusOr<Operand> ReadOperand(const Json& json, const Network& network) {
   return Unwanted("an operand that exists", json);
 }
 
-class Reader {
+class NetworkReader {
  public:
-  Reader(const UnitKind* (*find_kind)(absl::string_view), const std::vector<Tensor>* values,
+  NetworkReader(const UnitKind* (*find_kind)(absl::string_view), const std::vector<Tensor>* values,
          NetworkBuilder& c)
       : find_kind_(find_kind), values_(values), c_(c) {}
 
@@ -165,14 +165,14 @@ class Reader {
   absl::Status ReadSources(const Json& json) {
     ANEMONE_ASSIGN_OR_RETURN(const Json* inputs, ArrayAt(json, "inputs"));
     for (const Json& port : *inputs) {
-      ANEMONE_ASSIGN_OR_RETURN(Dims dims, ReadDims(port));
+      ANEMONE_ASSIGN_OR_RETURN(Dims dims, ReadListOfDims(port));
       ANEMONE_ASSIGN_OR_RETURN(std::string name, ValueAt<std::string>(port, "name"));
       ANEMONE_ASSIGN_OR_RETURN(Format format, ValueAt<Format>(port, "format"));
       c_.AddInput(std::move(name), dims, format);
     }
     ANEMONE_ASSIGN_OR_RETURN(const Json* constants, ArrayAt(json, "constants"));
     for (const Json& constant : *constants) {
-      ANEMONE_ASSIGN_OR_RETURN(Dims dims, ReadDims(constant));
+      ANEMONE_ASSIGN_OR_RETURN(Dims dims, ReadListOfDims(constant));
       ANEMONE_ASSIGN_OR_RETURN(std::string type, ValueAt<std::string>(constant, "type"));
       ANEMONE_ASSIGN_OR_RETURN(Tensor tensor, Next(type, {dims.extent.begin(), dims.extent.end()}));
       c_.AddConstant(std::move(tensor), dims);
@@ -292,13 +292,13 @@ std::vector<const Tensor*> TensorsOf(const Network& network) {
 
 absl::Status ReadNetwork(const Json& json, const UnitKind* (*find_kind)(absl::string_view),
                          NetworkBuilder& c, const std::vector<Tensor>* values) {
-  return Reader(find_kind, values, c).Read(json);
+  return NetworkReader(find_kind, values, c).Read(json);
 }
 
 absl::Status ReadTemplates(const Json& json, std::vector<TemplateUse> units,
                            const UnitKind* (*find_kind)(absl::string_view), NetworkBuilder& c,
                            const std::vector<Tensor>* values) {
-  return Reader(find_kind, values, c).Read(json, std::move(units));
+  return NetworkReader(find_kind, values, c).Read(json, std::move(units));
 }
 
 }  // namespace anemone

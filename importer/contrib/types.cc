@@ -52,7 +52,7 @@ TypeProto WithLast(const Graph& graph, const Node& node, const TypeProto& type, 
   return Shaped(type, made);
 }
 
-Dim Known(int64_t size) { return {.size = std::max<int64_t>(size, -1), .symbol = ""}; }
+Dim KnownDim(int64_t size) { return {.size = std::max<int64_t>(size, -1), .symbol = ""}; }
 
 // Types for a packed projection. The width of v comes from an attribute, or is a third.
 Types Packed(const Graph& graph, const Node& node, const TypeProto& like) {
@@ -61,9 +61,9 @@ Types Packed(const Graph& graph, const Node& node, const TypeProto& like) {
   const auto widths = IntsOf(node, "qkv_hidden_sizes");
   Dim width;
   if (widths.has_value()) {
-    if (widths->size() == 3) width = Known((*widths)[2]);
+    if (widths->size() == 3) width = KnownDim((*widths)[2]);
   } else if (weights != nullptr && weights->size() == 2 && (*weights)[1].known()) {
-    width = Known((*weights)[1].size / 3);
+    width = KnownDim((*weights)[1].size / 3);
   }
   Types types(node.outputs.size(), type);
   if (!types.empty()) types[0] = WithLast(graph, node, type, width);
@@ -103,7 +103,7 @@ Types TypeOfQGemm(const Graph& graph, const Node& node) {
 
 Types TypeOfMatMulNBits(const Graph& graph, const Node& node) {
   const int64_t columns = IntOr(node, "N", -1);
-  return {WithLast(graph, node, TypeOfInput(graph, node, 0), Known(columns > 0 ? columns : -1))};
+  return {WithLast(graph, node, TypeOfInput(graph, node, 0), KnownDim(columns > 0 ? columns : -1))};
 }
 
 // The sequence (length, directions, batch, hidden), and the last hidden and cell states.
@@ -160,7 +160,7 @@ Types TypeOfGroupQueryAttention(const Graph& graph, const Node& node) {
   Dim width;
   const bool sane = q != nullptr && !q->empty() && q->back().known() && heads > 0 && groups > 0 &&
                     heads <= q->back().size && groups <= heads;
-  if (sane) width = Known(q->back().size / (heads + 2 * groups) * heads);
+  if (sane) width = KnownDim(q->back().size / (heads + 2 * groups) * heads);
   return {WithLast(graph, node, OnlyType(type), width)};
 }
 

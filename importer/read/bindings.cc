@@ -53,7 +53,7 @@ std::set<std::string> SymbolsOf(Graph& graph) {
 }
 
 // The size that the options give to each name; nullopt if several, then it does not act as a name.
-using Sizes = std::map<std::string, std::optional<int64_t>>;
+using BoundSizes = std::map<std::string, std::optional<int64_t>>;
 
 class Binder {
  public:
@@ -78,7 +78,7 @@ class Binder {
 
   Graph& graph_;
   const ImportOptions& options_;
-  Sizes sizes_;
+  BoundSizes sizes_;
 };
 
 void Binder::ForgetNegativeSizes() {

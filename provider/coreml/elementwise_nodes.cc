@@ -199,7 +199,7 @@ void WriteAcosh(NodeWriter& w) {
   w.Out(Log(w, w.Binary("add", x, root)));
 }
 
-constexpr MilNode kNodes[] = {
+constexpr MilNode kElementwiseNodes[] = {
     {"Abs", WriteUnary<kAbs>},
     {"Acos", WriteUnary<kAcos>},
     {"Acosh", WriteAcosh},
@@ -262,6 +262,6 @@ constexpr MilNode kNodes[] = {
 
 }  // namespace
 
-absl::Span<const MilNode> ElementwiseMilNodes() { return kNodes; }
+absl::Span<const MilNode> ElementwiseMilNodes() { return kElementwiseNodes; }
 
 }  // namespace anemone

@@ -176,7 +176,7 @@ void WriteCumSum(NodeWriter& w) {
                           {"reverse", {w.to().Bool(w.Int("reverse", 0) != 0)}}}));
 }
 
-constexpr MilNode kNodes[] = {
+constexpr MilNode kIndexNodes[] = {
     {"ArgMax", WriteArg<true>},
     {"ArgMin", WriteArg<false>},
     {"CumSum", WriteCumSum},
@@ -191,6 +191,6 @@ constexpr MilNode kNodes[] = {
 
 }  // namespace
 
-absl::Span<const MilNode> IndexMilNodes() { return kNodes; }
+absl::Span<const MilNode> IndexMilNodes() { return kIndexNodes; }
 
 }  // namespace anemone

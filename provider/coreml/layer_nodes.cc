@@ -310,7 +310,7 @@ void WriteResize(NodeWriter& w) {
                x.dtype, w.OutShape()));
 }
 
-constexpr MilNode kNodes[] = {
+constexpr MilNode kLayerNodes[] = {
     {"AveragePool", WritePool<false>},
     {"BatchNormalization", WriteBatchNormalization},
     {"Conv", WriteConv<false>},
@@ -340,6 +340,6 @@ constexpr MilNode kNodes[] = {
 
 }  // namespace
 
-absl::Span<const MilNode> LayerMilNodes() { return kNodes; }
+absl::Span<const MilNode> LayerMilNodes() { return kLayerNodes; }
 
 }  // namespace anemone

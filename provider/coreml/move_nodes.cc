@@ -417,7 +417,7 @@ void WriteTrilu(NodeWriter& w) {
   w.Out(w.Select(w.to().Flags(kept, shape), x, zero));
 }
 
-constexpr MilNode kNodes[] = {
+constexpr MilNode kMoveNodes[] = {
     {"Concat", WriteConcat},
     {"ConstantOfShape", WriteConstantOfShape},
     {"DepthToSpace", WriteDepthToSpace},
@@ -440,6 +440,6 @@ constexpr MilNode kNodes[] = {
 
 }  // namespace
 
-absl::Span<const MilNode> MoveMilNodes() { return kNodes; }
+absl::Span<const MilNode> MoveMilNodes() { return kMoveNodes; }
 
 }  // namespace anemone

@@ -37,13 +37,13 @@ format::Grid GridOf(const ScaleGrid& g) {
   return {g.axis, g.inner, g.block, g.outer_stride, g.axis_stride, g.inner_stride};
 }
 
-absl::Status Damaged(const std::string& what) {
+absl::Status DamagedTensor(const std::string& what) {
   return absl::DataLossError(absl::StrCat("a tensor with ", what));
 }
 
-class Reader {
+class TensorReader {
  public:
-  Reader(const format::Tensor& table, absl::string_view weights,
+  TensorReader(const format::Tensor& table, absl::string_view weights,
          const std::shared_ptr<const void>& owner, absl::Span<const Tensor> sources)
       : table_(table),
         weights_(weights),
@@ -58,16 +58,16 @@ class Reader {
           "be; give a package that has them");
     }
     if (table_.source() > sources_.size()) {
-      return Damaged(absl::StrCat("bytes in source ", table_.source()));
+      return DamagedTensor(absl::StrCat("bytes in source ", table_.source()));
     }
-    if (!format::IsPackagedType(type_)) return Damaged(absl::StrCat("type ", table_.type()));
+    if (!format::IsPackagedType(type_)) return DamagedTensor(absl::StrCat("type ", table_.type()));
     if (table_.dims() != nullptr) dims_.assign(table_.dims()->begin(), table_.dims()->end());
     absl::StatusOr<int64_t> elements = ElementCount(dims_);
-    if (!elements.ok()) return Damaged("dims that cannot be counted");
+    if (!elements.ok()) return DamagedTensor("dims that cannot be counted");
     elements_ = *elements;
     const bool is_compressed =
         table_.form() != format::Form::Dense && table_.form() != format::Form::Fill;
-    if (is_compressed && type_ != DataType::kFloat) return Damaged("codes for another type");
+    if (is_compressed && type_ != DataType::kFloat) return DamagedTensor("codes for another type");
     switch (table_.form()) {
       case format::Form::Dense:
         return ViewData(type_, dims_);
@@ -85,7 +85,7 @@ class Reader {
       case format::Form::Sparse:
         return ReadSparse();
     }
-    return Damaged(absl::StrCat("form ", static_cast<int>(table_.form())));
+    return DamagedTensor(absl::StrCat("form ", static_cast<int>(table_.form())));
   }
 
  private:
@@ -94,7 +94,7 @@ class Reader {
     if (place->offset() <= of.size() && place->size() <= of.size() - place->offset()) {
       return of.substr(place->offset(), place->size());
     }
-    return Damaged(
+    return DamagedTensor(
         absl::StrCat(place->size(), " bytes at ", place->offset(), " of weights of ", of.size()));
   }
 
@@ -104,7 +104,7 @@ class Reader {
     ANEMONE_ASSIGN_OR_RETURN(absl::string_view bytes, At(place, of));
     const int64_t want = ByteSize(type, dims);
     if (static_cast<int64_t>(bytes.size()) != want) {
-      return Damaged(absl::StrCat(bytes.size(), " bytes in place of ", want));
+      return DamagedTensor(absl::StrCat(bytes.size(), " bytes in place of ", want));
     }
     return Tensor::View(type, std::move(dims),
                         {reinterpret_cast<const std::byte*>(bytes.data()), bytes.size()}, owner);
@@ -122,7 +122,7 @@ class Reader {
     for (DataType known : {DataType::kInt8, DataType::kUInt8, DataType::kInt4, DataType::kUInt4}) {
       if (type == known) return type;
     }
-    return Damaged(absl::StrCat("codes of type ", table_.code_type()));
+    return DamagedTensor(absl::StrCat("codes of type ", table_.code_type()));
   }
 
   absl::StatusOr<Tensor> Codes() const {
@@ -146,7 +146,7 @@ class Reader {
                                                  codes.type(), {scales.elements()}));
     }
     const format::Grid* g = table_.grid();
-    if (g == nullptr) return Damaged("scales but no grid");
+    if (g == nullptr) return DamagedTensor("scales but no grid");
     return Made(Compressed::Affine(std::move(codes), scales, zero_points,
                                    {g->axis(), g->inner(), g->block(), g->outer_stride(),
                                     g->axis_stride(), g->inner_stride()}));
@@ -155,7 +155,7 @@ class Reader {
   absl::StatusOr<Tensor> ReadSparse() const {
     ANEMONE_ASSIGN_OR_RETURN(absl::string_view bits, At(table_.data(), weights_));
     ANEMONE_ASSIGN_OR_RETURN(Tensor values, Values());
-    if (bits.size() % sizeof(uint64_t) != 0) return Damaged("part of a word of bits");
+    if (bits.size() % sizeof(uint64_t) != 0) return DamagedTensor("part of a word of bits");
     std::vector<uint64_t> mask(bits.size() / sizeof(uint64_t));
     if (!mask.empty()) std::memcpy(mask.data(), bits.data(), bits.size());
     std::vector<float> kept(values.elements());
@@ -245,7 +245,7 @@ absl::StatusOr<flatbuffers::Offset<format::Tensor>> PackageTensorWriter::Write(
 absl::StatusOr<Tensor> ReadPackageTensor(const format::Tensor& table, absl::string_view weights,
                                          const std::shared_ptr<const void>& owner,
                                          absl::Span<const Tensor> sources) {
-  return Reader(table, weights, owner, sources).Read();
+  return TensorReader(table, weights, owner, sources).Read();
 }
 
 }  // namespace anemone

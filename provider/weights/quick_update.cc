@@ -16,14 +16,14 @@
 namespace anemone {
 namespace {
 
-constexpr int64_t kGrain = 1 << 18;
+constexpr int64_t kUpdateGrain = 1 << 18;
 
 // The rule fp16-range (kernels/fp16_range.h) says nothing about such a float32 constant of a layer:
 // it is neither too large for fp16, nor are all its elements very small.
 bool IsInRange(const Tensor& tensor) {
   const std::byte* data = tensor.bytes().data();
   std::atomic<bool> is_wrong = false, is_seen = false;  // seen: an element that is not very small
-  math::ParallelFor(tensor.elements(), kGrain, [&](int64_t begin, int64_t end) {
+  math::ParallelFor(tensor.elements(), kUpdateGrain, [&](int64_t begin, int64_t end) {
     const FloatLimits part = LimitsOfFloats(data + begin * 4, end - begin);
     const float magnitude = std::max(-part.low, part.high);
     if (part.has_nan || magnitude > fp16::kLargest) is_wrong = true;

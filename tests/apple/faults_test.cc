@@ -14,7 +14,7 @@ using absl::StatusCode;
 using testing::AllOf;
 using testing::HasSubstr;
 
-constexpr char kNothing[] = "objects 0, surfaces 0, loaded 0, mapped 0";
+constexpr char kNothingLeft[] = "objects 0, surfaces 0, loaded 0, mapped 0";
 const Dims kDims = MakeDims(1, 3, 5, 7);
 
 struct Fault {
@@ -73,7 +73,7 @@ TEST_P(FaultTable, EndsInAStatusAndLeavesNothing) {
       EXPECT_THAT(program, is_fault);
     }
   }
-  EXPECT_EQ(LiveText(), kNothing);
+  EXPECT_EQ(LiveText(), kNothingLeft);
   SetFault("");
   history.Restart();
   EXPECT_THAT(device->Compile(network, HostTarget(), Route::kNetplist), IsOk());
@@ -111,7 +111,7 @@ TEST(Hanging, EndsInADeadlineAndThenTheDeviceIsNotUsed) {
   while (!apple::Stream::OfProcess().Check().ok()) absl::SleepFor(absl::Milliseconds(5));
   EXPECT_EQ(*Results(*device, **program), *want);
   program->reset();
-  EXPECT_EQ(LiveText(), kNothing);
+  EXPECT_EQ(LiveText(), kNothingLeft);
 }
 
 TEST(Hanging, ACompileThatIsGivenUpIsFreedWhenItEnds) {
@@ -124,7 +124,7 @@ TEST(Hanging, ACompileThatIsGivenUpIsFreedWhenItEnds) {
       StatusIs(StatusCode::kDeadlineExceeded, HasSubstr("a compile has not ended")));
   ReleaseCalls();
   while (!apple::Stream::OfProcess().Check().ok()) absl::SleepFor(absl::Milliseconds(5));
-  EXPECT_EQ(LiveText(), kNothing);
+  EXPECT_EQ(LiveText(), kNothingLeft);
 }
 
 }  // namespace

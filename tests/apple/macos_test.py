@@ -39,7 +39,7 @@ def configure(folder):
     options = [f"-D{key}={value}" for key, value in values_of_preset().items()]
     done = subprocess.run([CMAKE, "-S", ROOT, "-B", folder, "-G", "Ninja", *options,
                            f"-DCMAKE_TOOLCHAIN_FILE={HERE / 'macos_on_linux.cmake'}",
-                           "-DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON", "-DANEMONE_BUILD_PYTHON=OFF",
+                           "-DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON", "-DCMAKE_UNITY_BUILD=OFF", "-DANEMONE_BUILD_PYTHON=OFF",
                            "-DANEMONE_BUILD_BENCH=OFF"], capture_output=True, text=True)
     if done.returncode != 0:
         sys.exit(f"CMake fails:\n{done.stdout}{done.stderr}")

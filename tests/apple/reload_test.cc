@@ -13,8 +13,8 @@ using absl::StatusCode;
 using testing::AllOf;
 using testing::HasSubstr;
 
-constexpr char kNothing[] = "objects 0, surfaces 0, loaded 0, mapped 0";
-const Dims kDims = MakeDims(1, 3, 5, 7);
+constexpr char kNoneReloaded[] = "objects 0, surfaces 0, loaded 0, mapped 0";
+const Dims kReloadedDims = MakeDims(1, 3, 5, 7);
 
 class ReloadTest : public testing::Test {
  public:
@@ -25,12 +25,12 @@ class ReloadTest : public testing::Test {
   ~ReloadTest() override {
     SetFault("");
     device_.reset();
-    EXPECT_EQ(LiveText(), kNothing);
+    EXPECT_EQ(LiveText(), kNoneReloaded);
   }
 
  protected:
   std::unique_ptr<Program> Compile(Route route, float weight) {
-    auto program = device_->Compile(SmallNetwork(route, kDims, kDims, weight), HostTarget(), route);
+    auto program = device_->Compile(SmallNetwork(route, kReloadedDims, kReloadedDims, weight), HostTarget(), route);
     EXPECT_THAT(program, IsOk());
     return program.ok() ? *std::move(program) : nullptr;
   }
@@ -51,7 +51,7 @@ TEST_F(ReloadTest, TheProgramHasTheNewWeightsWithoutACompile) {
     const auto want = Run(*three), before = Run(*two);
     EXPECT_NE(want, before);
     const int compiles = CountsOfStandin().compiles;
-    auto reload = device_->PrepareReload(*two, SmallNetwork(route, kDims, kDims, 3));
+    auto reload = device_->PrepareReload(*two, SmallNetwork(route, kReloadedDims, kReloadedDims, 3));
     ASSERT_THAT(reload, IsOk());
     EXPECT_EQ(Run(*two), before);
     ASSERT_THAT((*reload)->Apply(), IsOk());
@@ -71,10 +71,10 @@ TEST_F(ReloadTest, TheProgramHasTheNewWeightsWithoutACompile) {
 TEST_F(ReloadTest, WhatIsMoreThanNewWeightsIsCompiled) {
   const auto program = Compile(Route::kNetplist, 2);
   EXPECT_THAT(device_->PrepareReload(
-                  *program, SmallNetwork(Route::kNetplist, kDims, MakeDims(1, 1, 1, 1), 2)),
+                  *program, SmallNetwork(Route::kNetplist, kReloadedDims, MakeDims(1, 1, 1, 1), 2)),
               StatusIs(StatusCode::kUnimplemented, HasSubstr("not only its weights")));
   const auto sharing = Compile(Route::kNetplist, 2);
-  EXPECT_THAT(device_->PrepareReload(*program, SmallNetwork(Route::kNetplist, kDims, kDims, 3)),
+  EXPECT_THAT(device_->PrepareReload(*program, SmallNetwork(Route::kNetplist, kReloadedDims, kReloadedDims, 3)),
               StatusIs(StatusCode::kUnimplemented, HasSubstr("uses the same folder")));
 }
 
@@ -83,7 +83,7 @@ TEST_F(ReloadTest, AFaultLeavesTheOldWeights) {
     SCOPED_TRACE(fault);
     const auto program = Compile(Route::kNetplist, 2);
     const auto before = Run(*program);
-    auto reload = device_->PrepareReload(*program, SmallNetwork(Route::kNetplist, kDims, kDims, 3));
+    auto reload = device_->PrepareReload(*program, SmallNetwork(Route::kNetplist, kReloadedDims, kReloadedDims, 3));
     ASSERT_THAT(reload, IsOk());
     SetFault(fault);
     EXPECT_THAT((*reload)->Apply(),
@@ -97,7 +97,7 @@ TEST_F(ReloadTest, AFaultLeavesTheOldWeights) {
 
 TEST_F(ReloadTest, AProgramThatCannotGoBackIsLost) {
   const auto program = Compile(Route::kNetplist, 2);
-  auto reload = device_->PrepareReload(*program, SmallNetwork(Route::kNetplist, kDims, kDims, 3));
+  auto reload = device_->PrepareReload(*program, SmallNetwork(Route::kNetplist, kReloadedDims, kReloadedDims, 3));
   ASSERT_THAT(reload, IsOk());
   SetFault("load");
   EXPECT_THAT((*reload)->Apply(),

@@ -24,14 +24,14 @@ int64_t AnonymousKiB() {
 }
 
 // Replaces the mapped model file.
-class MappedFile {
+class ReplacedFile {
  public:
-  explicit MappedFile(size_t size) : size_(size), fd_(memfd_create("weights", 0)) {
+  explicit ReplacedFile(size_t size) : size_(size), fd_(memfd_create("weights", 0)) {
     EXPECT_EQ(ftruncate(fd_, static_cast<off_t>(size)), 0);
     bytes_ = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd_, 0);
     EXPECT_NE(bytes_, MAP_FAILED);
   }
-  ~MappedFile() {
+  ~ReplacedFile() {
     munmap(bytes_, size_);
     close(fd_);
   }
@@ -65,7 +65,7 @@ struct Lookup {
 
 TEST(CpuSegmentWeights, ALargeWeightIsReadWhereItIs) {
   constexpr int64_t kRows = 128 * 1024;
-  const MappedFile file(kRows * 256 * sizeof(float));  // 128 MiB
+  const ReplacedFile file(kRows * 256 * sizeof(float));  // 128 MiB
   file.floats()[5 * 256] = 42;
   const Lookup lookup(Tensor::View(DataType::kFloat, {kRows, 256}, file.bytes(), nullptr));
   const auto runtime = Runtime();
@@ -81,7 +81,7 @@ TEST(CpuSegmentWeights, ALargeWeightIsReadWhereItIs) {
 
 TEST(CpuSegmentWeights, AMatrixIsCopiedOnlyWhenPrepacked) {
   constexpr int64_t kSize = 2048;
-  const MappedFile file(kSize * kSize * sizeof(float));  // 16 MiB
+  const ReplacedFile file(kSize * kSize * sizeof(float));  // 16 MiB
   GraphBuilder b;
   const ValueId x = b.Floats("x", {1, kSize});
   const ValueId y = b.Floats("y", {1, kSize});

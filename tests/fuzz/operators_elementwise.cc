@@ -176,7 +176,7 @@ void MakeCastOfBool(Maker& m) {
   m.Emit("Cast", {m.Condition(m.RandomDims(2, 4))}, Attributes().Int("to", 1));
 }
 
-constexpr OperatorRow kRows[] = {
+constexpr OperatorRow kElementwiseRows[] = {
     {"unary", MakeUnary, 24},
     {"without a lowering", MakeOnCpu, 2},
     {"binary", MakeBinary, 16},
@@ -197,6 +197,6 @@ constexpr OperatorRow kRows[] = {
 
 }  // namespace
 
-absl::Span<const OperatorRow> ElementwiseRows() { return kRows; }
+absl::Span<const OperatorRow> ElementwiseRows() { return kElementwiseRows; }
 
 }  // namespace anemone::fuzz

@@ -268,7 +268,7 @@ void MakeNonZero(Maker& m) {
 
 void MakeDropout(Maker& m) { m.Emit("Dropout", {m.Any(), m.Scalar(0.4f)}); }
 
-constexpr OperatorRow kRows[] = {
+constexpr OperatorRow kMovesRows[] = {
     {"Transpose", MakeTranspose, 8},
     {"Reshape", MakeReshape, 8},
     {"Flatten", MakeFlatten, 2},
@@ -293,6 +293,6 @@ constexpr OperatorRow kRows[] = {
 
 }  // namespace
 
-absl::Span<const OperatorRow> MoveRows() { return kRows; }
+absl::Span<const OperatorRow> MoveRows() { return kMovesRows; }
 
 }  // namespace anemone::fuzz

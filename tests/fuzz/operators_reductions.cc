@@ -188,7 +188,7 @@ void MakeAttention(Maker& m) {
   m.Emit("Attention", inputs, Attributes().Int("is_causal", m.random.Chance(40)));
 }
 
-constexpr OperatorRow kRows[] = {
+constexpr OperatorRow kReductionsRows[] = {
     {"reduction", MakeReduction, 12},
     {"ArgMax, ArgMin", MakeArgExtreme},
     {"TopK", MakeTopK},
@@ -208,6 +208,6 @@ constexpr OperatorRow kRows[] = {
 
 }  // namespace
 
-absl::Span<const OperatorRow> ReductionRows() { return kRows; }
+absl::Span<const OperatorRow> ReductionRows() { return kReductionsRows; }
 
 }  // namespace anemone::fuzz

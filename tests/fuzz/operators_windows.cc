@@ -201,7 +201,7 @@ void MakeRecurrent(Maker& m) {
   m.Emit(kind.op, values, attributes, kind.gates == 4 ? 3 : 2);
 }
 
-constexpr OperatorRow kRows[] = {
+constexpr OperatorRow kWindowsRows[] = {
     {"Conv", MakeConv, 14},    {"ConvTranspose", MakeConvTranspose, 5},
     {"pooling", MakePool, 10}, {"global pooling", MakeGlobalPool, 3},
     {"MatMul", MakeMatMul, 8}, {"Gemm", MakeGemm, 5},
@@ -210,6 +210,6 @@ constexpr OperatorRow kRows[] = {
 
 }  // namespace
 
-absl::Span<const OperatorRow> WindowRows() { return kRows; }
+absl::Span<const OperatorRow> WindowRows() { return kWindowsRows; }
 
 }  // namespace anemone::fuzz

@@ -169,7 +169,7 @@ std::vector<std::string> OptionTexts() {
   return texts;
 }
 
-constexpr Fuzzer kFuzzers[] = {{"property_list", RunPropertyList, PropertyLists},
+constexpr Fuzzer kFormatFuzzers[] = {{"property_list", RunPropertyList, PropertyLists},
                                {"netplist", RunNetplist, Netplists},
                                {"network", RunNetwork, Networks},
                                {"mil", RunMil, MilTexts},
@@ -180,6 +180,6 @@ constexpr Fuzzer kFuzzers[] = {{"property_list", RunPropertyList, PropertyLists}
 
 }  // namespace
 
-absl::Span<const Fuzzer> FormatFuzzers() { return kFuzzers; }
+absl::Span<const Fuzzer> FormatFuzzers() { return kFormatFuzzers; }
 
 }  // namespace anemone

@@ -17,7 +17,7 @@ namespace {
 
 constexpr int64_t kMostElements = 1 << 16;  // of an input; more would take long, but do no harm
 
-std::string Model(const std::string& graph) {
+std::string ModelText(const std::string& graph) {
   onnx::ModelProto model;
   const auto status = onnx::OnnxParser::Parse(
       model,
@@ -27,26 +27,26 @@ std::string Model(const std::string& graph) {
 }
 
 std::vector<std::string> Models() {
-  return {Model(R"(agraph (float[1, 4, 6, 6] x) => (float[1, 2, 6, 6] y)
+  return {ModelText(R"(agraph (float[1, 4, 6, 6] x) => (float[1, 2, 6, 6] y)
                <float[2, 4, 1, 1] w = {1, 2, 3, 4, 5, 6, 7, 8}> { a = Conv(x, w)  y = Relu(a) })"),
-          Model(R"(agraph (float[N, 8] x) => (float[N, 8] y)
+          ModelText(R"(agraph (float[N, 8] x) => (float[N, 8] y)
                <int64[2] s = {0, 8}> { a = Reshape(x, s)  b = Softmax<axis = -1>(a)  y = Add(a, b) })"),
-          Model(R"(agraph (float[2, 3, 4] x, bool c) => (float[2, 3, 4] y) {
+          ModelText(R"(agraph (float[2, 3, 4] x, bool c) => (float[2, 3, 4] y) {
                  k = Constant<value_float = 2.0>()
                  y = If(c) <then_branch = g () => (float[2, 3, 4] b) { b = Mul(x, k) },
                             else_branch = h () => (float[2, 3, 4] b) { b = Neg(x) }> })"),
-          Model(R"(agraph (float[2, 8] x) => (float[2, 8] y) { y = my.Twice<by = 2.0>(x) }
+          ModelText(R"(agraph (float[2, 8] x) => (float[2, 8] y) { y = my.Twice<by = 2.0>(x) }
                <domain: "my", opset_import: ["" : 21]>
                Twice<by>(a) => (b) { v = Constant<value_float: float = @by>()  b = Mul(a, v) })"),
-          Model(R"(agraph (float[3, 2, 4] x) => (float[3, 1, 2, 4] y, float[1, 2, 4] h)
+          ModelText(R"(agraph (float[3, 2, 4] x) => (float[3, 1, 2, 4] y, float[1, 2, 4] h)
                <float[1, 16, 4] w = {0.1}, float[1, 16, 4] r = {0.1}> {
                  y, h, c = LSTM<hidden_size = 4>(x, w, r) })"),
-          Model(R"(agraph (float[2, 4] x) => (float[2, 4] y) {
+          ModelText(R"(agraph (float[2, 4] x) => (float[2, 4] y) {
                  n = Constant<value_int = 3>()
                  t = Constant<value = bool {1}>()
                  y = Loop(n, t, x) <body = b (int64 i, bool go, float[2, 4] v) =>
                      (bool more, float[2, 4] w) { more = Identity(go)  w = Tanh(v) }> })"),
-          Model(R"(agraph (float[1, 3, 8, 8] x) => (float[a, b, c, d] y) {
+          ModelText(R"(agraph (float[1, 3, 8, 8] x) => (float[a, b, c, d] y) {
                  p = MaxPool<kernel_shape = [2, 2], strides = [2, 2]>(x)
                  s = Constant<value_floats = [1.0, 1.0, 2.0, 2.0]>()
                  y = Resize<mode = "nearest">(p, , s) })")};
@@ -114,13 +114,13 @@ std::vector<std::string> Locations() {
           "/etc/passwd\n0\n32"};
 }
 
-constexpr Fuzzer kFuzzers[] = {{"onnx", RunImport, Models, true},
+constexpr Fuzzer kModelFuzzers[] = {{"onnx", RunImport, Models, true},
                                {"check", RunCheck, Models, true},
                                {"session", RunSession, Models, true},
                                {"external_data", RunExternal, Locations}};
 
 }  // namespace
 
-absl::Span<const Fuzzer> ModelFuzzers() { return kFuzzers; }
+absl::Span<const Fuzzer> ModelFuzzers() { return kModelFuzzers; }
 
 }  // namespace anemone

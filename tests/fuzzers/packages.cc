@@ -8,7 +8,7 @@
 namespace anemone {
 namespace {
 
-constexpr int64_t kMostElements = 1 << 16;  // more would take long, but do no harm
+constexpr int64_t kMostPackageElements = 1 << 16;  // more would take long, but do no harm
 
 const std::string& SmallBytes() {
   static const std::string& bytes = *new std::string(*WritePackage(SmallPackage()));
@@ -21,7 +21,7 @@ void TryAll(absl::string_view bytes) {
   RequireAnswer(package.status());
   if (!package.ok()) return;
   RequireAnswer(FromPackage(*package).status());
-  RunSmallSegments(*package, kMostElements);
+  RunSmallSegments(*package, kMostPackageElements);
   const auto again = WritePackage(*package);
   Require(again.ok() && ReadPackage(*again, nullptr).ok(),
           "a package that was read cannot be written and read");
@@ -42,11 +42,11 @@ void RunSegments(absl::string_view bytes) {
 std::vector<std::string> Files() { return {SmallBytes()}; }
 std::vector<std::string> Segments() { return {PackageParts::Of(SmallBytes()).sections[0].bytes}; }
 
-constexpr Fuzzer kFuzzers[] = {{"package", RunFile, Files},
+constexpr Fuzzer kPackageFuzzers[] = {{"package", RunFile, Files},
                                {"package_segments", RunSegments, Segments}};
 
 }  // namespace
 
-absl::Span<const Fuzzer> PackageFuzzers() { return kFuzzers; }
+absl::Span<const Fuzzer> PackageFuzzers() { return kPackageFuzzers; }
 
 }  // namespace anemone

@@ -30,21 +30,21 @@ std::vector<float> Scales(int64_t count) {
   return scales;
 }
 
-struct Quantized {
+struct CompressedCase {
   const char* name;
   std::vector<int64_t> dims, scales;
   int type;
   int axis = 1, block = 0;
   bool has_zeros = false;
 };
-std::ostream& operator<<(std::ostream& out, const Quantized& q) { return out << q.name; }
+std::ostream& operator<<(std::ostream& out, const CompressedCase& q) { return out << q.name; }
 
 bool IsPacked(int type) { return type == TensorProto::INT4 || type == TensorProto::UINT4; }
 
 int64_t Count(const std::vector<int64_t>& dims) { return *ElementCount(dims); }
 
 // w = DequantizeLinear(q, s, z), followed by the nodes of `rest`, which use w.
-onnx::ModelProto QuantizedModel(const Quantized& q, const std::string& rest) {
+onnx::ModelProto QuantizedModel(const CompressedCase& q, const std::string& rest) {
   const std::string zeros = q.has_zeros ? ", z" : "";
   const std::string block = q.block > 0 ? absl::StrCat(", block_size = ", q.block) : "";
   onnx::ModelProto model = ParseModel(absl::StrCat(
@@ -74,10 +74,10 @@ const Tensor* OnlyCompressed(const Graph& graph) {
   return found;
 }
 
-class QuantizedTest : public testing::TestWithParam<Quantized> {};
+class QuantizedTest : public testing::TestWithParam<CompressedCase> {};
 
 TEST_P(QuantizedTest, StaysCompressed) {
-  const Quantized& q = GetParam();
+  const CompressedCase& q = GetParam();
   const Model ours = ExpectSameOnOrt(QuantizedModel(q, "(float x) => (float y) { y = Add(x, w) }"));
   const Tensor* weight = OnlyCompressed(ours.graph);
   ASSERT_NE(nullptr, weight);
@@ -104,7 +104,7 @@ TEST_P(QuantizedTest, PartsAreThoseOfTheWhole) {
   }
 }
 
-const Quantized kQuantized[] = {
+const CompressedCase kCompressedCases[] = {
     {"OneScale", {40, 30}, {}, TensorProto::INT8, 1},
     {"OneZeroPoint", {40, 30}, {}, TensorProto::UINT8, 1, 0, true},
     {"Rows", {40, 30}, {40}, TensorProto::INT8, 0},
@@ -120,11 +120,11 @@ const Quantized kQuantized[] = {
     {"Int8PartialBlocks", {40, 50}, {40, 4}, TensorProto::INT8, 1, 16},
     {"BlocksOfAMiddleAxis", {4, 32, 3, 3}, {4, 2, 3, 3}, TensorProto::INT8, 1, 16, true},
 };
-INSTANTIATE_TEST_SUITE_P(Compressed, QuantizedTest, testing::ValuesIn(kQuantized),
+INSTANTIATE_TEST_SUITE_P(Compressed, QuantizedTest, testing::ValuesIn(kCompressedCases),
                          testing::PrintToStringParamName());
 
 TEST(CompressedTest, MatricesTurnWithTheirScales) {
-  for (const Quantized& q : kQuantized) {
+  for (const CompressedCase& q : kCompressedCases) {
     if (q.dims.size() != 2) continue;
     SCOPED_TRACE(q.name);
     const Model ours = ExpectSameOnOrt(QuantizedModel(
@@ -145,7 +145,7 @@ TEST(CompressedTest, MatricesTurnWithTheirScales) {
 }
 
 TEST(CompressedTest, ViewsStayCompressed) {
-  const Quantized q{"", {16, 144}, {16, 9}, TensorProto::INT4, 1, 16};
+  const CompressedCase q{"", {16, 144}, {16, 9}, TensorProto::INT4, 1, 16};
   onnx::ModelProto model =
       QuantizedModel(q, "(float x) => (float y) { r = Reshape(w, shape) y = Add(x, r) }");
   AddInitializer<int64_t>(model, "shape", TensorProto::INT64, {4}, {16, 16, 3, 3});
@@ -156,13 +156,13 @@ TEST(CompressedTest, ViewsStayCompressed) {
 }
 
 TEST(CompressedTest, AConstantOutputIsWritten) {
-  const Quantized q{"", {40, 64}, {40, 4}, TensorProto::UINT4, 1, 16, true};
+  const CompressedCase q{"", {40, 64}, {40, 4}, TensorProto::UINT4, 1, 16, true};
   ExpectSameOnOrt(QuantizedModel(q, "() => (float w) { }"));
 }
 
 // A weight that other constant nodes read is expanded for them.
 TEST(CompressedTest, FoldsFurther) {
-  const Quantized q{"", {40, 64}, {40}, TensorProto::INT8, 0};
+  const CompressedCase q{"", {40, 64}, {40}, TensorProto::INT8, 0};
   const Model ours =
       ExpectSameOnOrt(QuantizedModel(q, "(float x) => (float y) { e = Exp(w) y = Add(x, e) }"));
   EXPECT_EQ(1, ours.graph.nodes.size());
@@ -231,7 +231,7 @@ TEST(CompressedTest, SparseInAnyOrderIsWrittenOut) {
 
 // Other nodes are not folded above 16 MiB of floats; compressed weights are.
 TEST(CompressedTest, LargeWeightsAreConstants) {
-  const Quantized q{"", {2048, 4096}, {2048, 128}, TensorProto::UINT4, 1, 32, true};
+  const CompressedCase q{"", {2048, 4096}, {2048, 128}, TensorProto::UINT4, 1, 32, true};
   const auto ours = ImportBytes(
       QuantizedModel(q, "(float[1,2048] x) => (float y) { y = MatMul(x, w) }").SerializeAsString(),
       "", WithEvaluator());

@@ -29,7 +29,7 @@ TEST_P(IntervalTest, IsKnown) {
   EXPECT_EQ(Text(ranges[model->graph.outputs.back()]), GetParam().want);
 }
 
-const IntervalCase kCases[] = {
+const IntervalCase kIntervalsCases[] = {
     {"Input", "g (int64[4] x, float[4] f) => (int64[4] y) { y = Identity(x) }", "anything wraps"},
     {"Bytes", "g (uint8[4] x) => (uint8[4] y) { y = Max(x, x) }", "0..255"},
     {"SumOfBytesWraps", "g (uint8[4] x) => (uint8[4] y) { y = Add(x, x) }", "0..255 wraps"},
@@ -81,7 +81,7 @@ const IntervalCase kCases[] = {
     {"LargerThanKept", "g (int32[4] x) => (int64[4] y) { a = Cast<to = 7>(x) y = Add(a, a) }",
      "anything wraps"},
 };
-INSTANTIATE_TEST_SUITE_P(Intervals, IntervalTest, testing::ValuesIn(kCases),
+INSTANTIATE_TEST_SUITE_P(Intervals, IntervalTest, testing::ValuesIn(kIntervalsCases),
                          testing::PrintToStringParamName());
 
 }  // namespace

@@ -39,7 +39,7 @@ TEST_P(Padding, IsProvenOrNamed) {
   EXPECT_THAT(verdict.refusal, HasSubstr(GetParam().refusal));
 }
 
-const Padded kCases[] = {
+const Padded kPaddingCases[] = {
     {"rows_of_a_product",
      "(float[n,4] x) => (float[n,3] y) <float[4,3] w = {1,2,3,4,5,6,7,8,9,1,2,3}> "
      "{ y = MatMul(x, w) }"},
@@ -187,7 +187,7 @@ const Padded kCases[] = {
      "contains a subgraph"},
 };
 
-INSTANTIATE_TEST_SUITE_P(Operators, Padding, testing::ValuesIn(kCases),
+INSTANTIATE_TEST_SUITE_P(Operators, Padding, testing::ValuesIn(kPaddingCases),
                          [](const auto& info) { return std::string(info.param.name); });
 
 TEST(PaddingProof, SaysHowOutputsAreCropped) {

@@ -65,7 +65,7 @@ struct SdpaCase {
 
 void PrintTo(const SdpaCase& c, std::ostream* out) { *out << c.name; }
 
-const SdpaCase kCases[] = {
+const SdpaCase kSdpaCases[] = {
     {"one", {1, 1, 1, 1, 1, 1}, {}},
     {"small", {2, 3, 5, 7, 9, 11}, {}},
     {"square", {1, 2, 50, 50, 64, 64}, {}},
@@ -103,7 +103,7 @@ TEST_P(SdpaTest, EqualsThePlainForm) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(Shapes, SdpaTest, testing::ValuesIn(kCases),
+INSTANTIATE_TEST_SUITE_P(Shapes, SdpaTest, testing::ValuesIn(kSdpaCases),
                          [](const auto& info) { return info.param.name; });
 
 // Each query is summed in the same order, however queries are divided into tasks.

@@ -22,7 +22,7 @@ struct StrassenCase {
 
 void PrintTo(const StrassenCase& c, std::ostream* out) { *out << c.name; }
 
-const StrassenCase kCases[] = {
+const StrassenCase kStrassenCases[] = {
     {"whole_blocks", {1, 128, 16, 12, 128, 1, {}}}, {"ends", {1, 136, 13, 13, 147, 1, {}}},
     {"narrow_pair", {1, 120, 1, 185, 96, 1, {}}},   {"left_over", {1, 128, 10, 25, 100, 1, {}}},
     {"batch", {3, 192, 8, 12, 64, 1, {}}},          {"groups", {2, 256, 10, 10, 288, 2, {}}},
@@ -102,7 +102,7 @@ TEST_P(StrassenTest, NeitherThreadsNorThePlaceInTheBatchShow) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Shapes, StrassenTest, testing::ValuesIn(kCases),
+INSTANTIATE_TEST_SUITE_P(Shapes, StrassenTest, testing::ValuesIn(kStrassenCases),
                          [](const auto& info) { return info.param.name; });
 
 TEST(Strassen, ClampsWhatItRounds) {

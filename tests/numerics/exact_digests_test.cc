@@ -57,7 +57,7 @@ std::string HexOf(uint64_t digest) { return absl::StrCat(absl::Hex(digest, absl:
 SoftwareOptions Exact() { return {.numerics = *NumericsMode::Parse("exact")}; }
 
 // Numbers in [-1, 1), or any bytes. The standard library's distributions differ between machines.
-std::vector<std::byte> RandomPort(const SurfaceLayout& layout, std::mt19937& random) {
+std::vector<std::byte> PortableRandom(const SurfaceLayout& layout, std::mt19937& random) {
   std::vector<std::byte> bytes(layout.bytes());
   if (layout.format == Format::kUInt8) {
     for (std::byte& byte : bytes) byte = static_cast<std::byte>(random());
@@ -80,7 +80,7 @@ absl::StatusOr<uint64_t> DigestOfRun(const Network& network, const Target& targe
   std::vector<const std::byte*> in;
   std::vector<std::byte*> out;
   for (const ProgramPort& port : program->inputs()) {
-    in.push_back(inputs.emplace_back(RandomPort(port.layout, random)).data());
+    in.push_back(inputs.emplace_back(PortableRandom(port.layout, random)).data());
   }
   for (const ProgramPort& port : program->outputs()) {
     out.push_back(outputs.emplace_back(port.layout.bytes()).data());

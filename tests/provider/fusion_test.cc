@@ -19,7 +19,7 @@ struct FusionCase {
 
 void PrintTo(const FusionCase& c, std::ostream* out) { *out << c.name; }
 
-const FusionCase kCases[] = {
+const FusionCase kFusionCases[] = {
     {"ConvReluResidual",
      "(float[1,8,9,7] x) => (float[1,8,9,7] y) <float[8,8,1,1] w> {"
      "  a = Conv(x, w) b = Relu(a) c = Conv(b, w) d = Add(c, x) y = Relu(d) }"},
@@ -162,7 +162,7 @@ TEST_P(FusionTest, GivesTheBitsOfUnitsAlone) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, FusionTest, testing::ValuesIn(kCases),
+INSTANTIATE_TEST_SUITE_P(Models, FusionTest, testing::ValuesIn(kFusionCases),
                          [](const auto& info) { return info.param.name; });
 
 }  // namespace

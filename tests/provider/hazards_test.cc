@@ -33,7 +33,7 @@ struct HazardCase {
 const float kInf = std::numeric_limits<float>::infinity();
 const float kNan = std::numeric_limits<float>::quiet_NaN();
 
-const HazardCase kCases[] = {
+const HazardCase kHazardsCases[] = {
     // Overflow: the exact results of sums and products are known, others are not.
     {"mult",
      "(float[4] x) => (float[4] y) { y = Mul(x, x) }",
@@ -260,7 +260,7 @@ TEST_P(Hazards, AreToldWithMagnitudes) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Each, Hazards, testing::ValuesIn(kCases),
+INSTANTIATE_TEST_SUITE_P(Each, Hazards, testing::ValuesIn(kHazardsCases),
                          [](const auto& info) { return std::string(info.param.name); });
 
 TEST(HazardReport, NamesNodesInTheOrderOfThePlan) {

@@ -25,7 +25,7 @@ constexpr size_t kMostComment = 65535;
 constexpr uint32_t kIn64 = 0xffffffff;  // the number is in the extra field
 constexpr uint16_t kExtra64 = 1;
 
-absl::Status Damaged(const std::string& path, absl::string_view what) {
+absl::Status DamagedArchive(const std::string& path, absl::string_view what) {
   return absl::DataLossError(
       absl::StrCat("file '", path, "': ", what, "; write it again with numpy.savez"));
 }
@@ -47,7 +47,7 @@ struct Directory {
 };
 
 absl::StatusOr<Directory> FindDirectory(const std::string& path, absl::string_view file) {
-  if (file.size() < kEndBytes) return Damaged(path, "is not a .npz file");
+  if (file.size() < kEndBytes) return DamagedArchive(path, "is not a .npz file");
   const size_t lowest = file.size() - std::min(file.size(), kEndBytes + kMostComment);
   for (size_t at = file.size() - kEndBytes + 1; at-- > lowest;) {
     if (At<uint32_t>(file, at) != kEnd) continue;
@@ -55,13 +55,13 @@ absl::StatusOr<Directory> FindDirectory(const std::string& path, absl::string_vi
     if (at >= kLocator64Bytes && At<uint32_t>(file, at - kLocator64Bytes) == kLocator64) {
       const auto end64 = At<uint64_t>(file, at - kLocator64Bytes + 8);
       if (!Has(file, end64, kEnd64Bytes) || At<uint32_t>(file, end64) != kEnd64) {
-        return Damaged(path, "its directory is damaged");
+        return DamagedArchive(path, "its directory is damaged");
       }
       found = {At<uint64_t>(file, end64 + 48), At<uint64_t>(file, end64 + 32)};
     }
     return found;
   }
-  return Damaged(path, "is not a .npz file, or ends early");
+  return DamagedArchive(path, "is not a .npz file, or ends early");
 }
 
 struct Entry {
@@ -88,7 +88,7 @@ absl::Status ReadExtra(const std::string& path, absl::string_view extra, bool is
     };
     uint64_t whole = is_both ? kIn64 : 0;
     if (!take(whole) || !take(entry.size) || !take(entry.local)) {
-      return Damaged(path, "its directory is damaged");
+      return DamagedArchive(path, "its directory is damaged");
     }
   }
   return absl::OkStatus();
@@ -96,12 +96,12 @@ absl::Status ReadExtra(const std::string& path, absl::string_view extra, bool is
 
 absl::StatusOr<Entry> ReadEntry(const std::string& path, absl::string_view file, uint64_t& at) {
   if (!Has(file, at, kEntryBytes) || At<uint32_t>(file, at) != kEntry) {
-    return Damaged(path, "its directory is damaged");
+    return DamagedArchive(path, "its directory is damaged");
   }
   const auto name = At<uint16_t>(file, at + 28), extra = At<uint16_t>(file, at + 30),
              comment = At<uint16_t>(file, at + 32);
   if (!Has(file, at + kEntryBytes, uint64_t{name} + extra + comment)) {
-    return Damaged(path, "its directory is damaged");
+    return DamagedArchive(path, "its directory is damaged");
   }
   Entry entry = {.name = std::string(file.substr(at + kEntryBytes, name)),
                  .size = At<uint32_t>(file, at + 20),
@@ -117,7 +117,7 @@ absl::StatusOr<Entry> ReadEntry(const std::string& path, absl::string_view file,
 absl::StatusOr<absl::string_view> BytesOf(const std::string& path, absl::string_view file,
                                           const Entry& entry) {
   if (!Has(file, entry.local, kLocalBytes) || At<uint32_t>(file, entry.local) != kLocal) {
-    return Damaged(path, absl::StrCat("'", Printable(entry.name), "' is damaged"));
+    return DamagedArchive(path, absl::StrCat("'", Printable(entry.name), "' is damaged"));
   }
   if (entry.method != 0) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -126,7 +126,7 @@ absl::StatusOr<absl::string_view> BytesOf(const std::string& path, absl::string_
   const uint64_t start = entry.local + kLocalBytes + At<uint16_t>(file, entry.local + 26) +
                          At<uint16_t>(file, entry.local + 28);
   if (!Has(file, start, entry.size)) {
-    return Damaged(path, absl::StrCat("'", Printable(entry.name), "' ends early"));
+    return DamagedArchive(path, absl::StrCat("'", Printable(entry.name), "' ends early"));
   }
   return file.substr(start, entry.size);
 }
@@ -144,7 +144,7 @@ absl::StatusOr<std::map<std::string, Tensor>> ReadNpz(const std::string& path) {
     ANEMONE_ASSIGN_OR_RETURN(const absl::string_view bytes, BytesOf(path, file, entry));
     // Entries may not share bytes: a small file would become arrays without a bound.
     total += bytes.size();
-    if (total > file.size()) return Damaged(path, "its entries overlap");
+    if (total > file.size()) return DamagedArchive(path, "its entries overlap");
     const std::string name(absl::StripSuffix(entry.name, ".npy"));
     ANEMONE_ASSIGN_OR_RETURN(arrays[name],
                              ParseNpy(absl::StrCat(path, ":", Printable(entry.name)), bytes));

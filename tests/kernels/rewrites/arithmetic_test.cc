@@ -15,7 +15,7 @@ std::string Exact(const std::string& body, const std::string& constant = "float 
       constant, "> { f = Cast<to = 1>(c) g = Mul(f, s) x = Add(g, w) ", body, " }");
 }
 
-const std::vector<Case> kCases = {
+const std::vector<Case> kArithmeticCases = {
     {.name = "square",
      .model = "(float[2,3,4,5] x) => (float[2,3,4,5] y) <float k = {2}> { y = Pow(x, k) }",
      .units = {"ElementWise"},
@@ -119,7 +119,7 @@ const std::vector<Case> kCases = {
      .tolerance = 0},
 };
 
-INSTANTIATE_TEST_SUITE_P(Arithmetic, KernelTest, testing::ValuesIn(kCases), CaseName);
+INSTANTIATE_TEST_SUITE_P(Arithmetic, KernelTest, testing::ValuesIn(kArithmeticCases), CaseName);
 
 }  // namespace
 }  // namespace anemone

@@ -10,11 +10,11 @@ namespace {
 
 // Query, key and value are transposed from (heads, sequence) to (sequence, heads), and the result
 // back.
-const std::vector<std::string> kUnits = {"Transpose", "Transpose", "Transpose", "SDPA",
+const std::vector<std::string> kOperatorUnits = {"Transpose", "Transpose", "Transpose", "SDPA",
                                          "Transpose"};
 
 std::vector<std::string> AndUnits(std::vector<std::string> more) {
-  more.insert(more.begin(), kUnits.begin(), kUnits.end());
+  more.insert(more.begin(), kOperatorUnits.begin(), kOperatorUnits.end());
   return more;
 }
 
@@ -32,15 +32,15 @@ const std::vector<Case> kOperatorCases = {
      .model = "(float[1,4,10,8] q, float[1,4,12,8] k, float[1,4,12,8] v) => (float[1,4,10,8] y) "
               "{ y = Attention(q, k, v) }",
      .opset = 23,
-     .units = kUnits},
+     .units = kOperatorUnits},
     {.name = "causal",
      .model = Operator("is_causal = 1", 4, 4, 10, 10, "", ""),
      .opset = 23,
-     .units = kUnits},
+     .units = kOperatorUnits},
     {.name = "scale",
      .model = Operator("scale = 0.5", 4, 4, 10, 12, "", ""),
      .opset = 23,
-     .units = kUnits},
+     .units = kOperatorUnits},
     {.name = "float_mask",
      .model = Operator("scale = 0.5", 4, 4, 10, 12, ", float[10,12] m", ", m"),
      .opset = 23,
@@ -73,19 +73,19 @@ INSTANTIATE_TEST_SUITE_P(AttentionOperator, KernelTest, testing::ValuesIn(kOpera
                          CaseName);
 
 // Its scores are read or capped in between, so it is not one unit.
-const char kMatMul[] = "MatrixMultiplication";
+const char kOperatorMatMul[] = "MatrixMultiplication";
 const std::vector<Case> kSeparateUnits = {
     {.name = "operator_that_shows_its_scores",
      .model = "(float[1,1,10,8] q, float[1,1,12,8] k, float[1,1,12,8] v) => (float[1,1,10,8] y, "
               "float[1,1,10,12] s) { y, , , s = Attention<scale = 0.5>(q, k, v) }",
      .opset = 23,
-     .units = {"Transpose", "GOC", "GOC", kMatMul, "ElementWise", "Softmax", "ElementWise",
-               kMatMul}},
+     .units = {"Transpose", "GOC", "GOC", kOperatorMatMul, "ElementWise", "Softmax", "ElementWise",
+               kOperatorMatMul}},
     {.name = "operator_with_softcap",
      .model = Operator("softcap = 2.0", 1, 1, 10, 12, "", ""),
      .opset = 23,
-     .units = {"Transpose", "GOC", "GOC", kMatMul, "GOC", "Neuron", "GOC", "ElementWise", "Softmax",
-               "ElementWise", kMatMul}},
+     .units = {"Transpose", "GOC", "GOC", kOperatorMatMul, "GOC", "Neuron", "GOC", "ElementWise", "Softmax",
+               "ElementWise", kOperatorMatMul}},
 };
 INSTANTIATE_TEST_SUITE_P(AttentionOperatorInUnits, KernelTest, testing::ValuesIn(kSeparateUnits),
                          CaseName);

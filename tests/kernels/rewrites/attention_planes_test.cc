@@ -29,7 +29,7 @@ std::string Planes(const std::string& stack, const std::string& more_inputs,
       stack, more_inputs, more_initializers, scores);
 }
 
-const std::vector<Case> kCases = {
+const std::vector<Case> kAttentionPlanesCases = {
     {.name = "windows_without_masks",  // MobileViT, Segformer over a batch
      .model = Planes("3,2", "", "", "s = Identity(d)"),
      .units = Units(1, 0, 4, {})},
@@ -91,7 +91,7 @@ const std::vector<Case> kCases = {
      .units = {"Transpose", "MatrixMultiplication", "GOC", "ElementWise", "ElementWise", "Softmax",
                "MatrixMultiplication"}},
 };
-INSTANTIATE_TEST_SUITE_P(AttentionPlanes, KernelTest, testing::ValuesIn(kCases), CaseName);
+INSTANTIATE_TEST_SUITE_P(AttentionPlanes, KernelTest, testing::ValuesIn(kAttentionPlanesCases), CaseName);
 
 // Attention by Einsum. The unit has positions before heads, as these models do.
 std::string Einsums(const std::string& scores, const std::string& result) {

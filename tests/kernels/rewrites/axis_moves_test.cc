@@ -18,7 +18,7 @@ std::string Regrouped(const std::string& from, const std::string& middle, const 
       from, middle, perm, to, rank(middle), rank(to));
 }
 
-const std::vector<Case> kCases = {
+const std::vector<Case> kAxisMovesCases = {
     {.name = "windows_of_an_image",  // Swin
      .model = Regrouped("1,8,6,5", "1,4,2,3,2,5", "0,1,3,2,4,5", "12,2,2,5"),
      .units = {"Transpose"}},
@@ -55,7 +55,7 @@ const std::vector<Case> kCases = {
               "b = Transpose<perm = [0,1,3,2,4,5]>(a) y = Reshape(b, n) }",
      .refused_by = "rank"},
 };
-INSTANTIATE_TEST_SUITE_P(AxisMoves, KernelTest, testing::ValuesIn(kCases), CaseName);
+INSTANTIATE_TEST_SUITE_P(AxisMoves, KernelTest, testing::ValuesIn(kAxisMovesCases), CaseName);
 
 }  // namespace
 }  // namespace anemone

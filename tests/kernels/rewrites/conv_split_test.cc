@@ -5,7 +5,7 @@
 namespace anemone {
 namespace {
 
-const std::vector<Case> kCases = {
+const std::vector<Case> kConvSplitCases = {
     {.name = "width_14_without_rewrites",
      .model = "(float[1,4,16,32] x) => (float[1,4,14,19] y) <float[4,4,3,14] w> { y = Conv(x, w) }",
      .rewrites = false,
@@ -103,7 +103,7 @@ const std::vector<Case> kCases = {
      .units = {"Conv"}},
 };
 
-INSTANTIATE_TEST_SUITE_P(ConvSplit, KernelTest, testing::ValuesIn(kCases), CaseName);
+INSTANTIATE_TEST_SUITE_P(ConvSplit, KernelTest, testing::ValuesIn(kConvSplitCases), CaseName);
 
 }  // namespace
 }  // namespace anemone

@@ -4,7 +4,7 @@
 namespace anemone {
 namespace {
 
-const std::vector<Case> kCases = {
+const std::vector<Case> kConvCases = {
     {.name = "plain_3x3_padded",
      .model = "(float[1,8,16,16] x) => (float[1,12,16,16] y) <float[12,8,3,3] w, float[12] b> "
               "{ y = Conv<pads = [1,1,1,1]>(x, w, b) }",
@@ -129,7 +129,7 @@ const std::vector<Case> kCases = {
      .refused_by = "conv-mil-rank"},
 };
 
-INSTANTIATE_TEST_SUITE_P(Conv, KernelTest, testing::ValuesIn(kCases), CaseName);
+INSTANTIATE_TEST_SUITE_P(Conv, KernelTest, testing::ValuesIn(kConvCases), CaseName);
 
 }  // namespace
 }  // namespace anemone

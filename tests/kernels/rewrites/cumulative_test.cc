@@ -11,7 +11,7 @@ std::vector<std::string> Doublings(int count, int views, int concats) {
   return units;
 }
 
-const std::vector<Case> kCases = {
+const std::vector<Case> kCumulativeCases = {
     {.name = "sum_of_five",
      .model = "(float[2,5,3] x) => (float[2,5,3] y) <int64 a = {1}> { y = CumSum(x, a) }",
      .units = Doublings(3, 9, 3)},
@@ -45,7 +45,7 @@ const std::vector<Case> kCases = {
      .tolerance = 1e-3},
 };
 
-INSTANTIATE_TEST_SUITE_P(Cumulative, KernelTest, testing::ValuesIn(OnBoth(kCases)), CaseName);
+INSTANTIATE_TEST_SUITE_P(Cumulative, KernelTest, testing::ValuesIn(OnBoth(kCumulativeCases)), CaseName);
 
 }  // namespace
 }  // namespace anemone

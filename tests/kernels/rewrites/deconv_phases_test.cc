@@ -4,7 +4,7 @@
 namespace anemone {
 namespace {
 
-const std::vector<Case> kCases = {
+const std::vector<Case> kDeconvPhasesCases = {
     {.name = "stride_three_without_rewrites",
      .model = "(float[1,2,5,5] x) => (float[1,2,15,15] y) <float[2,2,3,3] w> "
               "{ y = ConvTranspose<strides = [3,3]>(x, w) }",
@@ -67,7 +67,7 @@ const std::vector<Case> kCases = {
      .refused_by = "deconv-depth-stride"},
 };
 
-INSTANTIATE_TEST_SUITE_P(DeconvPhases, KernelTest, testing::ValuesIn(kCases), CaseName);
+INSTANTIATE_TEST_SUITE_P(DeconvPhases, KernelTest, testing::ValuesIn(kDeconvPhasesCases), CaseName);
 
 }  // namespace
 }  // namespace anemone

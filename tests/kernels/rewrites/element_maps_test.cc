@@ -6,7 +6,7 @@ namespace {
 
 constexpr double kExact = 5e-4;  // the rounding of the float inputs
 
-const std::vector<Case> kCases = {
+const std::vector<Case> kElementMapsCases = {
     {.name = "gather_elements",
      .model = "(float[3,3,2] x) => (float[2,3,2] y) "
               "<int64[2,3,2] i = {1,-1,0,2,0,0, 2,1,1,1,-3,0}> { y = GatherElements(x, i) }",
@@ -75,7 +75,7 @@ const std::vector<Case> kCases = {
      .tolerance = kExact},
 };
 
-INSTANTIATE_TEST_SUITE_P(ElementMaps, KernelTest, testing::ValuesIn(OnBoth(kCases)), CaseName);
+INSTANTIATE_TEST_SUITE_P(ElementMaps, KernelTest, testing::ValuesIn(OnBoth(kElementMapsCases)), CaseName);
 
 }  // namespace
 }  // namespace anemone

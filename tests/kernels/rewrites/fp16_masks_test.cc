@@ -38,7 +38,7 @@ std::string TextOf(const MaskCase& c) {
          c.nodes + " }";
 }
 
-const MaskCase kCases[] = {
+const MaskCase kFp16MasksCases[] = {
     // The user saw -65504 for -1e9, and for -infinity.
     {"output", "y = Where(c, x, k)", {"/#0"}},
     {"infinite_output", "y = Where(c, x, k)", {"/#0"}, "float k = {-inf}"},
@@ -145,7 +145,7 @@ const MaskCase kCases[] = {
 };
 
 class Masks : public testing::TestWithParam<MaskCase> {};
-INSTANTIATE_TEST_SUITE_P(Fp16, Masks, testing::ValuesIn(kCases), testing::PrintToStringParamName());
+INSTANTIATE_TEST_SUITE_P(Fp16, Masks, testing::ValuesIn(kFp16MasksCases), testing::PrintToStringParamName());
 
 TEST_P(Masks, AreClampedWhereAllReadersBearIt) {
   const Model model = ModelOf(TextOf(GetParam()));

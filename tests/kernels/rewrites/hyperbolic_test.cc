@@ -37,7 +37,7 @@ Case Over(const std::string& name, const std::string& op, float low, float high,
           .high = high};
 }
 
-const std::vector<Case> kCases = {
+const std::vector<Case> kHyperbolicCases = {
     Over("sinh", "Sinh", -5, 5, 5e-3, Counted(4, 4, 3)),
     Over("sinh_near_zero", "Sinh", -0.01, 0.01, 3e-3, Counted(4, 4, 3)),
     At("sinh_of_the_largest", "Sinh", {11.75, -11.75, 11.5, 0, 1}, 4e-3, Counted(4, 4, 3)),
@@ -60,7 +60,7 @@ const std::vector<Case> kCases = {
     At("acos_at_the_ends", "Acos", {1, -1, 0, -0.99951171875}, 2e-3, Counted(2, 5, 3)),
 };
 
-INSTANTIATE_TEST_SUITE_P(Hyperbolic, KernelTest, testing::ValuesIn(OnBoth(kCases)), CaseName);
+INSTANTIATE_TEST_SUITE_P(Hyperbolic, KernelTest, testing::ValuesIn(OnBoth(kHyperbolicCases)), CaseName);
 
 }  // namespace
 }  // namespace anemone

@@ -4,7 +4,7 @@
 namespace anemone {
 namespace {
 
-const std::vector<Case> kCases = {
+const std::vector<Case> kMatrixSplitCases = {
     {.name = "rows_32769",
      .model = "(float[1,32769,4] x) => (float[1,32769,3] y) <float[4,3] w> { y = MatMul(x, w) }",
      .units = {"Concat", "InputView", "InputView", "MatrixMultiplication", "MatrixMultiplication"}},
@@ -27,7 +27,7 @@ const std::vector<Case> kCases = {
      .refused_by = "max-width"},
 };
 
-INSTANTIATE_TEST_SUITE_P(MatrixSplit, KernelTest, testing::ValuesIn(kCases), CaseName);
+INSTANTIATE_TEST_SUITE_P(MatrixSplit, KernelTest, testing::ValuesIn(kMatrixSplitCases), CaseName);
 
 }  // namespace
 }  // namespace anemone

@@ -7,7 +7,7 @@ namespace {
 
 // Each index is 0 or an element of `w`, depending on the input. All are integers, because ONNX
 // Runtime does not drop fractions.
-const std::vector<Case> kCases = {
+const std::vector<Case> kOneHotCases = {
     {.name = "last_axis",
      .model = "(bool[2,6] b) => (float[2,6,5] y) <float[6] w = {0, 4, 5, -1, -5, -6}, "
               "float d = {5}, float[2] v = {0, 1}> "
@@ -56,7 +56,7 @@ const std::vector<Case> kCases = {
      .refused_by = "no-lowering"},
 };
 
-INSTANTIATE_TEST_SUITE_P(OneHot, KernelTest, testing::ValuesIn(kCases), CaseName);
+INSTANTIATE_TEST_SUITE_P(OneHot, KernelTest, testing::ValuesIn(kOneHotCases), CaseName);
 
 }  // namespace
 }  // namespace anemone

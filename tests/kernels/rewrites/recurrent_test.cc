@@ -11,7 +11,7 @@
 namespace anemone {
 namespace {
 
-const std::vector<Case> kCases = {
+const std::vector<Case> kRecurrentCases = {
     {.name = "lstm_of_one_step",  // Silero VAD
      .model = "(float[1,1,8] x, float[1,1,6] h, float[1,1,6] c) => "
               "(float[1,1,1,6] y, float[1,1,6] hn, float[1,1,6] cn) "
@@ -184,7 +184,7 @@ const std::vector<Case> kCases = {
      .refused_by = "no-lowering"},
 };
 
-INSTANTIATE_TEST_SUITE_P(Recurrent, KernelTest, testing::ValuesIn(kCases), CaseName);
+INSTANTIATE_TEST_SUITE_P(Recurrent, KernelTest, testing::ValuesIn(kRecurrentCases), CaseName);
 
 // ONNX Runtime does not support layout 1, so it is compared with layout 0 of the same network: both
 // directions, batch 2, 3 steps, 2 inputs, hidden size 1.

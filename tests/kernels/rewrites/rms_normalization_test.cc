@@ -18,7 +18,7 @@ std::string Rms(const std::string& nodes) {
 
 const char kPow[] = "s = Pow(x, two) m = ReduceMean(s, last) a = Add(m, e) ";
 
-const std::vector<Case> kCases = {
+const std::vector<Case> kRmsNormalizationCases = {
     {.name = "llama_of_torchscript",
      .model = Rms(absl::StrCat(kPow, "r = Sqrt(a) i = Div(one, r) n = Mul(x, i) y = Mul(w, n)")),
      .opset = 18,
@@ -82,7 +82,7 @@ const std::vector<Case> kCases = {
      .route = "mil",
      .units = {"ElementWise", "Reduction", "GOC", "Neuron", "ElementWise"}},
 };
-INSTANTIATE_TEST_SUITE_P(RmsNormalization, KernelTest, testing::ValuesIn(kCases), CaseName);
+INSTANTIATE_TEST_SUITE_P(RmsNormalization, KernelTest, testing::ValuesIn(kRmsNormalizationCases), CaseName);
 
 }  // namespace
 }  // namespace anemone

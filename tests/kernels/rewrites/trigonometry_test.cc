@@ -44,7 +44,7 @@ std::vector<std::string> TanPolynomial() {
   return units;
 }
 
-const std::vector<Case> kCases = {
+const std::vector<Case> kTrigonometryCases = {
     Exactly("sin_near_zero", "Sin", "h14", 4, 1.0f / 256, 1.1e-3, kPolynomial),
     Exactly("sin_to_254", "Sin", "h13", 254, 0.125f, 1.1e-3, kPolynomial),
     Exactly("sin_on_a12", "Sin", "h12", 20, 1.0f / 64, 1.1e-3, kPolynomial),
@@ -66,7 +66,7 @@ const std::vector<Case> kCases = {
      .refused_by = "no-lowering"},
 };
 
-INSTANTIATE_TEST_SUITE_P(Trigonometry, KernelTest, testing::ValuesIn(kCases), CaseName);
+INSTANTIATE_TEST_SUITE_P(Trigonometry, KernelTest, testing::ValuesIn(kTrigonometryCases), CaseName);
 
 }  // namespace
 }  // namespace anemone

@@ -4,7 +4,7 @@
 namespace anemone {
 namespace {
 
-const std::vector<Case> kCases = {
+const std::vector<Case> kWindowPartsCases = {
     {.name = "maximum_of_three_axes",
      .model = "(float[1,2,5,6,7] x) => (float[1,2,2,3,3] y) "
               "{ y = MaxPool<kernel_shape = [2,2,3], strides = [2,2,2]>(x) }",
@@ -64,7 +64,7 @@ const std::vector<Case> kCases = {
      .units = Units({{"ElementWise", 3}, {"Reduction", 1}})},
 };
 
-INSTANTIATE_TEST_SUITE_P(WindowParts, KernelTest, testing::ValuesIn(OnBoth(kCases)), CaseName);
+INSTANTIATE_TEST_SUITE_P(WindowParts, KernelTest, testing::ValuesIn(OnBoth(kWindowPartsCases)), CaseName);
 
 }  // namespace
 }  // namespace anemone

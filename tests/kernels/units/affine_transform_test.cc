@@ -74,7 +74,7 @@ TEST(AffineTransform, OneMatrixForAllImagesByKeys) {
               StatusIs(absl::StatusCode::kUnimplemented, HasSubstr("can be checked")));
 }
 
-const std::vector<Case> kCases = {
+const std::vector<Case> kAffineTransformCases = {
     {.name = "nearest",
      .model = ModelOf("nearest", "border", 0, 0),
      .target = "h16",
@@ -97,7 +97,7 @@ const std::vector<Case> kCases = {
      .tolerance = 1.5e-2},
 };
 
-INSTANTIATE_TEST_SUITE_P(AffineTransform, KernelTest, testing::ValuesIn(kCases), CaseName);
+INSTANTIATE_TEST_SUITE_P(AffineTransform, KernelTest, testing::ValuesIn(kAffineTransformCases), CaseName);
 
 }  // namespace
 }  // namespace anemone

@@ -12,7 +12,7 @@
 namespace anemone {
 namespace {
 
-const std::vector<Case> kCases = {
+const std::vector<Case> kArgMinMaxCases = {
     {.name = "channels",
      .model = "(float[2,21,9,13] x) => (int64[2,1,9,13] y) { y = ArgMax<axis = 1>(x) }",
      .units = {"ArgMinMax"}},
@@ -130,7 +130,7 @@ const std::vector<Case> kCases = {
      .refused_by = "port-format"},
 };
 
-INSTANTIATE_TEST_SUITE_P(ArgMinMax, KernelTest, testing::ValuesIn(kCases), CaseName);
+INSTANTIATE_TEST_SUITE_P(ArgMinMax, KernelTest, testing::ValuesIn(kArgMinMaxCases), CaseName);
 
 struct WindowCase {
   std::string name;

@@ -4,7 +4,7 @@
 namespace anemone {
 namespace {
 
-const std::vector<Case> kCases = {
+const std::vector<Case> kBroadcastCases = {
     {.name = "one_axis",
      .model = "(float[1,1,5,7] x) => (float[1,4,5,7] y) <int64[4] s = {1,4,5,7}> "
               "{ y = Expand(x, s) }",
@@ -55,7 +55,7 @@ const std::vector<Case> kCases = {
      .refused_by = "integer-range"},
 };
 
-INSTANTIATE_TEST_SUITE_P(Broadcast, KernelTest, testing::ValuesIn(kCases), CaseName);
+INSTANTIATE_TEST_SUITE_P(Broadcast, KernelTest, testing::ValuesIn(kBroadcastCases), CaseName);
 
 }  // namespace
 }  // namespace anemone

@@ -4,7 +4,7 @@
 namespace anemone {
 namespace {
 
-const std::vector<Case> kCases = {
+const std::vector<Case> kConcatCases = {
     {.name = "channels",
      .model = "(float[1,3,5,7] a, float[1,4,5,7] b) => (float[1,7,5,7] y) "
               "{ y = Concat<axis = 1>(a, b) }",
@@ -75,7 +75,7 @@ const std::vector<Case> kCases = {
      .refused_by = "integer-range"},
 };
 
-INSTANTIATE_TEST_SUITE_P(Concat, KernelTest, testing::ValuesIn(kCases), CaseName);
+INSTANTIATE_TEST_SUITE_P(Concat, KernelTest, testing::ValuesIn(kConcatCases), CaseName);
 
 }  // namespace
 }  // namespace anemone

@@ -95,7 +95,7 @@ std::string Reduced(const std::string& op, int d) {
                       ", channel) ");
 }
 
-const std::vector<Case> kCases = {
+const std::vector<Case> kCostVolumeCases = {
     {.name = "wider_ref", .model = Model(3, kWidth + 3, WiderRef()), .units = {"CostVolume"}},
     {.name = "two_images",
      .model = Model(1, kWidth + 1, WiderRef(), "", nullptr, /*batch=*/2),
@@ -224,7 +224,7 @@ const std::vector<Case> kCases = {
      .units = Units({{"InputView", 2}, {"ElementWise", 4}, {"Concat", 1}})},
 };
 
-INSTANTIATE_TEST_SUITE_P(CostVolume, KernelTest, testing::ValuesIn(kCases), CaseName);
+INSTANTIATE_TEST_SUITE_P(CostVolume, KernelTest, testing::ValuesIn(kCostVolumeCases), CaseName);
 
 }  // namespace
 }  // namespace anemone

@@ -20,7 +20,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr int kHeight = 9, kWidth = 8, kBoxes = 6;
+constexpr int kHeight = 9, kCropWidth = 8, kBoxes = 6;
 
 std::string ModelOf(int bins_h, int bins_w, int samples, bool half_pixel) {
   return ModelOfText(absl::StrCat("(float[1,3,9,8] x, float[6,4] b) => (float[6,3,", bins_h, ",",
@@ -37,7 +37,7 @@ std::string ModelOf(int bins_h, int bins_w, int samples, bool half_pixel) {
 // other.
 Tensors InputsOf(int seed) {
   std::mt19937 random(seed);
-  Tensor x = Tensor::Zeros(DataType::kFloat, {1, 3, kHeight, kWidth});
+  Tensor x = Tensor::Zeros(DataType::kFloat, {1, 3, kHeight, kCropWidth});
   for (int64_t i = 0; i < x.elements(); ++i) {
     x.mutable_data<float>()[i] = static_cast<float>(static_cast<int>(random() % 513) - 256) / 128;
   }
@@ -110,7 +110,7 @@ TEST(CropResize, FormsThatAreOnlyChecked) {
   refused("CoordinateInfo", Json::array());
 }
 
-const std::vector<Case> kCases = {
+const std::vector<Case> kCropResizeCases = {
     {.name = "boxes_known_to_be_inside",
      .model = "(float[1,3,9,9] x, float[4,4] b) => (float[4,3,2,3] y) <int64[4] i = {0,0,0,0}> "
               "{ s = Sigmoid(b) y = RoiAlign<output_height = 2, output_width = 3, sampling_ratio = "
@@ -135,7 +135,7 @@ const std::vector<Case> kCases = {
      .refused_by = "form-not-lowered"},
 };
 
-INSTANTIATE_TEST_SUITE_P(CropResize, KernelTest, testing::ValuesIn(kCases), CaseName);
+INSTANTIATE_TEST_SUITE_P(CropResize, KernelTest, testing::ValuesIn(kCropResizeCases), CaseName);
 
 }  // namespace
 }  // namespace anemone

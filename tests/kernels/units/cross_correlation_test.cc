@@ -4,7 +4,7 @@
 namespace anemone {
 namespace {
 
-const std::vector<Case> kCases = {
+const std::vector<Case> kCrossCorrelationCases = {
     {.name = "kernel_is_an_input",
      .model = "(float[1,1,12,15] x, float[1,1,3,5] w) => (float[1,1,10,11] y) { y = Conv(x, w) }",
      .units = {"CrossCorrelation"}},
@@ -84,7 +84,7 @@ const std::vector<Case> kCases = {
      .refused_by = "form-not-lowered"},
 };
 
-INSTANTIATE_TEST_SUITE_P(CrossCorrelation, KernelTest, testing::ValuesIn(kCases), CaseName);
+INSTANTIATE_TEST_SUITE_P(CrossCorrelation, KernelTest, testing::ValuesIn(kCrossCorrelationCases), CaseName);
 
 }  // namespace
 }  // namespace anemone

@@ -21,7 +21,7 @@ std::string SliceOf(const std::string& x, const std::string& y, int axis, int si
                       more.empty() ? "y = Slice(x, i, e, a) }" : "y = Slice(x, i, e, a, k) }");
 }
 
-const std::vector<Case> kCases = {
+const std::vector<Case> kDynamicSliceCases = {
     {.name = "columns",
      .model = SliceOf("1,2,3,12", "1,2,3,4", 3, 4),
      .target = "h14",
@@ -69,7 +69,7 @@ const std::vector<Case> kCases = {
      .refused_by = "form-not-lowered"},
 };
 
-INSTANTIATE_TEST_SUITE_P(DynamicSlice, KernelTest, testing::ValuesIn(kCases), CaseName);
+INSTANTIATE_TEST_SUITE_P(DynamicSlice, KernelTest, testing::ValuesIn(kDynamicSliceCases), CaseName);
 
 TEST(DynamicSlice, EveryStart) {
   const std::string model = ModelOfText(SliceOf("1,2,3,8", "1,2,3,4", 3, 4)).SerializeAsString();

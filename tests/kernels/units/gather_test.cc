@@ -5,7 +5,7 @@
 namespace anemone {
 namespace {
 
-const std::vector<Case> kCases = {
+const std::vector<Case> kGatherCases = {
     {.name = "one_element_drops_the_axis",
      .model = "(float[2,5,7] x) => (float[2,7] y) <int64 i = {3}> { y = Gather<axis = 1>(x, i) }",
      .units = {"InputView"},
@@ -102,7 +102,7 @@ const std::vector<Case> kCases = {
      .refused_by = "integer-range"},
 };
 
-INSTANTIATE_TEST_SUITE_P(Gather, KernelTest, testing::ValuesIn(kCases), CaseName);
+INSTANTIATE_TEST_SUITE_P(Gather, KernelTest, testing::ValuesIn(kGatherCases), CaseName);
 
 }  // namespace
 }  // namespace anemone

@@ -4,7 +4,7 @@
 namespace anemone {
 namespace {
 
-const std::vector<Case> kCases = {
+const std::vector<Case> kGocCases = {
     {.name = "batch_norm",
      .model = "(float[2,5,6,7] x) => (float[2,5,6,7] y) "
               "<float[5] s, float[5] b, float[5] m, float[5] v> "
@@ -81,7 +81,7 @@ const std::vector<Case> kCases = {
      .units = {"GOC", "GOC", "ElementWise", "Softmax"}},
 };
 
-INSTANTIATE_TEST_SUITE_P(Goc, KernelTest, testing::ValuesIn(kCases), CaseName);
+INSTANTIATE_TEST_SUITE_P(Goc, KernelTest, testing::ValuesIn(kGocCases), CaseName);
 
 }  // namespace
 }  // namespace anemone

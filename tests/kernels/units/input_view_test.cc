@@ -4,7 +4,7 @@
 namespace anemone {
 namespace {
 
-const std::vector<Case> kCases = {
+const std::vector<Case> kInputViewCases = {
     {.name = "slice_of_one_axis",
      .model = "(float[1,8,6,7] x) => (float[1,5,6,7] y) "
               "<int64[1] s = {2}, int64[1] e = {7}, int64[1] a = {1}> { y = Slice(x, s, e, a) }",
@@ -113,7 +113,7 @@ const std::vector<Case> kCases = {
      .units = {"Neuron"}},
 };
 
-INSTANTIATE_TEST_SUITE_P(InputView, KernelTest, testing::ValuesIn(kCases), CaseName);
+INSTANTIATE_TEST_SUITE_P(InputView, KernelTest, testing::ValuesIn(kInputViewCases), CaseName);
 
 }  // namespace
 }  // namespace anemone

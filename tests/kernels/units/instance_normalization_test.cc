@@ -4,7 +4,7 @@
 namespace anemone {
 namespace {
 
-const std::vector<Case> kCases = {
+const std::vector<Case> kInstanceNormalizationCases = {
     {.name = "images",
      .model = "(float[2,6,5,7] x) => (float[2,6,5,7] y) <float[6] g, float[6] b> "
               "{ y = InstanceNormalization(x, g, b) }",
@@ -28,7 +28,7 @@ const std::vector<Case> kCases = {
               "{ y = InstanceNormalization(x, g, b) }",
      .refused_by = "form-not-lowered"},
 };
-INSTANTIATE_TEST_SUITE_P(InstanceNormalization, KernelTest, testing::ValuesIn(kCases), CaseName);
+INSTANTIATE_TEST_SUITE_P(InstanceNormalization, KernelTest, testing::ValuesIn(kInstanceNormalizationCases), CaseName);
 
 }  // namespace
 }  // namespace anemone

@@ -9,7 +9,7 @@
 namespace anemone {
 namespace {
 
-const std::vector<Case> kCases = {
+const std::vector<Case> kL2NormalizationCases = {
     {.name = "last_axis",
      .model = "(float[2,5,48] x) => (float[2,5,48] y) { y = LpNormalization<p = 2>(x) }",
      .units = {"L2Normalization"}},
@@ -78,7 +78,7 @@ const std::vector<Case> kPieces = {
 };
 INSTANTIATE_TEST_SUITE_P(L2NormalizationInPieces, KernelTest, testing::ValuesIn(kPieces), CaseName);
 
-INSTANTIATE_TEST_SUITE_P(L2Normalization, KernelTest, testing::ValuesIn(kCases), CaseName);
+INSTANTIATE_TEST_SUITE_P(L2Normalization, KernelTest, testing::ValuesIn(kL2NormalizationCases), CaseName);
 
 // A bug once computed the sum of squares for p = 3, without a root. ONNX Runtime does not load such
 // a model.

@@ -5,7 +5,7 @@
 namespace anemone {
 namespace {
 
-const std::vector<Case> kCases = {
+const std::vector<Case> kLinearCases = {
     {.name = "classifier",
      .model = "(float[1,64] x) => (float[1,10] y) <float[10,64] w, float[10] b> "
               "{ y = Gemm<transB = 1>(x, w, b) }",
@@ -130,7 +130,7 @@ const std::vector<Case> kCases = {
               "{ y = MatMul(x, w) }",
      .refused_by = "port-format"},
 };
-INSTANTIATE_TEST_SUITE_P(Linear, KernelTest, testing::ValuesIn(kCases), CaseName);
+INSTANTIATE_TEST_SUITE_P(Linear, KernelTest, testing::ValuesIn(kLinearCases), CaseName);
 
 }  // namespace
 }  // namespace anemone

@@ -13,7 +13,7 @@ const std::vector<std::string> kComposed =
 const std::vector<std::string> kClamped =
     Units({{"GOC", 1}, {"ElementWise", 3}, {"Conv", 1}, {"Neuron", 3}});
 
-const std::vector<Case> kCases = {
+const std::vector<Case> kLocalResponseNormalizationCases = {
     {.name = "odd_window_of_all_channels",
      .model = "(float[2,5,5,7] x) => (float[2,5,5,7] y) "
               "{ y = LRN<size = 5, alpha = 0.5, beta = 0.75, bias = 2.0>(x) }",
@@ -105,7 +105,7 @@ const std::vector<Case> kCases = {
      .refused_by = "lrn-arch"},
 };
 
-INSTANTIATE_TEST_SUITE_P(LocalResponseNormalization, KernelTest, testing::ValuesIn(kCases),
+INSTANTIATE_TEST_SUITE_P(LocalResponseNormalization, KernelTest, testing::ValuesIn(kLocalResponseNormalizationCases),
                          CaseName);
 
 }  // namespace

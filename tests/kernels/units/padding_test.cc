@@ -4,7 +4,7 @@
 namespace anemone {
 namespace {
 
-const std::vector<Case> kCases = {
+const std::vector<Case> kPaddingCases = {
     {.name = "zeros_around_a_plane",
      .model = "(float[1,3,5,7] x) => (float[1,3,8,10] y) <int64[8] p = {0,0,1,2,0,0,2,1}> "
               "{ y = Pad(x, p) }",
@@ -124,7 +124,7 @@ const std::vector<Case> kCases = {
      .refused_by = "form-not-lowered"},
 };
 
-INSTANTIATE_TEST_SUITE_P(Padding, KernelTest, testing::ValuesIn(kCases), CaseName);
+INSTANTIATE_TEST_SUITE_P(Padding, KernelTest, testing::ValuesIn(kPaddingCases), CaseName);
 
 }  // namespace
 }  // namespace anemone

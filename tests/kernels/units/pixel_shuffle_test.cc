@@ -4,7 +4,7 @@
 namespace anemone {
 namespace {
 
-const std::vector<Case> kCases = {
+const std::vector<Case> kPixelShuffleCases = {
     {.name = "depth_to_space_dcr",
      .model = "(float[1,12,3,5] x) => (float[1,3,6,10] y) { y = DepthToSpace<blocksize = 2>(x) }",
      .units = {"ChannelToSpace"},
@@ -85,7 +85,7 @@ const std::vector<Case> kCases = {
      .units = {"Transpose", "Transpose"}},
 };
 
-INSTANTIATE_TEST_SUITE_P(PixelShuffle, KernelTest, testing::ValuesIn(kCases), CaseName);
+INSTANTIATE_TEST_SUITE_P(PixelShuffle, KernelTest, testing::ValuesIn(kPixelShuffleCases), CaseName);
 
 }  // namespace
 }  // namespace anemone

@@ -202,7 +202,7 @@ TEST(Resample, FormsThatAreOnlyChecked) {
   refused(keys);
 }
 
-const std::vector<Case> kCases = {
+const std::vector<Case> kResampleCases = {
     {.name = "images_of_bytes",
      .model = "(uint8[1,3,8,8] x, float[1,4,5,2] g) => (float[1,3,4,5] y) "
               "{ a = Cast<to = 1>(x) y = GridSample<mode = \"linear\">(a, g) }",
@@ -237,7 +237,7 @@ const std::vector<Case> kCases = {
      .tolerance = 1e-2},
 };
 
-INSTANTIATE_TEST_SUITE_P(Resample, KernelTest, testing::ValuesIn(kCases), CaseName);
+INSTANTIATE_TEST_SUITE_P(Resample, KernelTest, testing::ValuesIn(kResampleCases), CaseName);
 
 }  // namespace
 }  // namespace anemone

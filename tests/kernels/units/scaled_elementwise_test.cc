@@ -4,7 +4,7 @@
 namespace anemone {
 namespace {
 
-const std::vector<Case> kCases = {
+const std::vector<Case> kScaledElementwiseCases = {
     {.name = "sum",
      .model = "(float[2,8,4,5] x, float[2,8,4,5] z) => (float[2,8,4,5] y) <float s = {0.25}> "
               "{ t = Add(x, z) y = Mul(t, s) }",
@@ -73,7 +73,7 @@ const std::vector<Case> kCases = {
      .units = {"ElementWise", "GOC"}},
 };
 
-INSTANTIATE_TEST_SUITE_P(ScaledElementWise, KernelTest, testing::ValuesIn(kCases), CaseName);
+INSTANTIATE_TEST_SUITE_P(ScaledElementWise, KernelTest, testing::ValuesIn(kScaledElementwiseCases), CaseName);
 
 }  // namespace
 }  // namespace anemone

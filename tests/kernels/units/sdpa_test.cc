@@ -48,7 +48,7 @@ const char kExported[] =
     "p = Softmax<axis = -1>(s) o = MatMul(p, vh) r = Transpose<perm = [0,2,1,3]>(o) "
     "y = Reshape(r, shape) }";
 
-const std::vector<Case> kCases = {
+const std::vector<Case> kSdpaCases = {
     {.name = "plain", .model = Attention("1,4", 10, 10, 8, kScale, kPlain), .units = kUnits},
     {.name = "cross_attention_on_a16",
      .model = Attention("1,4", 3, 17, 8, kScale, kPlain),
@@ -152,7 +152,7 @@ const std::vector<Case> kCases = {
               "p = Softmax<axis = -1>(s) y = MatMul(p, v) }",
      .refused_by = "integer-range"},
 };
-INSTANTIATE_TEST_SUITE_P(Sdpa, KernelTest, testing::ValuesIn(kCases), CaseName);
+INSTANTIATE_TEST_SUITE_P(Sdpa, KernelTest, testing::ValuesIn(kSdpaCases), CaseName);
 
 // The units of the single segment after transposes of lowerings and of the model have been merged.
 std::vector<std::string> UnitsOfPlan(const std::string& graph) {

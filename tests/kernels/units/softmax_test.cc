@@ -4,7 +4,7 @@
 namespace anemone {
 namespace {
 
-const std::vector<Case> kCases = {
+const std::vector<Case> kSoftmaxCases = {
     {.name = "last_axis",
      .model = "(float[2,8,4,16] x) => (float[2,8,4,16] y) { y = Softmax(x) }",
      .units = {"Softmax"},
@@ -57,7 +57,7 @@ const std::vector<Case> kCases = {
      .refused_by = "no-lowering"},
 };
 
-INSTANTIATE_TEST_SUITE_P(Softmax, KernelTest, testing::ValuesIn(kCases), CaseName);
+INSTANTIATE_TEST_SUITE_P(Softmax, KernelTest, testing::ValuesIn(kSoftmaxCases), CaseName);
 
 }  // namespace
 }  // namespace anemone

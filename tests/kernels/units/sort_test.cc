@@ -111,7 +111,7 @@ TEST_P(SortTest, IsThePlainOrder) {
   }
 }
 
-const SortCase kCases[] = {
+const SortCase kSortCases[] = {
     {.name = "one_lane", .dims = {1, 1, 1, 50}},
     {.name = "one_element", .dims = {1, 3, 1, 1}},
     {.name = "all_channels_follow_one", .dims = {1, 5, 1, 37}, .lanes = {2}},
@@ -151,7 +151,7 @@ const SortCase kCases[] = {
      .k = 6},
 };
 
-INSTANTIATE_TEST_SUITE_P(Sort, SortTest, testing::ValuesIn(kCases),
+INSTANTIATE_TEST_SUITE_P(Sort, SortTest, testing::ValuesIn(kSortCases),
                          [](const auto& info) { return info.param.name; });
 
 TEST(SortTargets, A13RefusesToGenerateCode) {

@@ -4,7 +4,7 @@
 namespace anemone {
 namespace {
 
-const std::vector<Case> kCases = {
+const std::vector<Case> kTileCases = {
     {.name = "factors_2_3_4",
      .model = "(float[1,2,3,5] x) => (float[1,4,9,20] y) <int64[4] r = {1,2,3,4}> "
               "{ y = Tile(x, r) }",
@@ -57,7 +57,7 @@ const std::vector<Case> kCases = {
      .refused_by = "integer-range"},
 };
 
-INSTANTIATE_TEST_SUITE_P(Tile, KernelTest, testing::ValuesIn(kCases), CaseName);
+INSTANTIATE_TEST_SUITE_P(Tile, KernelTest, testing::ValuesIn(kTileCases), CaseName);
 
 }  // namespace
 }  // namespace anemone

@@ -6,7 +6,7 @@
 namespace anemone {
 namespace {
 
-const std::vector<Case> kCases = {
+const std::vector<Case> kTopKCases = {
     {.name = "last_axis",
      .model = "(float[2,3,40] x) => (float[2,3,5] v, int64[2,3,5] i) <int64[1] k = {5}> "
               "{ v, i = TopK(x, k) }",
@@ -138,7 +138,7 @@ const std::vector<Case> kCases = {
      .refused_by = "port-format"},
 };
 
-INSTANTIATE_TEST_SUITE_P(TopK, KernelTest, testing::ValuesIn(kCases), CaseName);
+INSTANTIATE_TEST_SUITE_P(TopK, KernelTest, testing::ValuesIn(kTopKCases), CaseName);
 
 }  // namespace
 }  // namespace anemone

@@ -59,7 +59,7 @@ Window Square(int64_t kernel, int64_t stride, int64_t pad, int64_t dilation = 1)
   return {kernel, kernel, stride, stride, dilation, dilation, pad, pad, pad, pad};
 }
 
-const ConvCase kCases[] = {
+const ConvCase kConvCases[] = {
     {"pointwise", {1, 19, 7, 9, 13, 1, {}}},
     {"pointwise_deep", {2, 800, 5, 6, 20, 1, {}}},
     {"pointwise_stride2", {1, 8, 9, 9, 12, 1, Square(1, 2, 0)}},
@@ -159,7 +159,7 @@ TEST_P(ConvTest, ThreadsDoNotShow) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Shapes, ConvTest, testing::ValuesIn(kCases),
+INSTANTIATE_TEST_SUITE_P(Shapes, ConvTest, testing::ValuesIn(kConvCases),
                          [](const auto& info) { return info.param.name; });
 
 // One shape for each algorithm except Winograd's.

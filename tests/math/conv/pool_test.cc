@@ -22,7 +22,7 @@ Window Square(int64_t kernel, int64_t stride, int64_t pad, int64_t dilation = 1)
   return {kernel, kernel, stride, stride, dilation, dilation, pad, pad, pad, pad};
 }
 
-const PoolCase kCases[] = {
+const PoolCase kPoolCases[] = {
     {"two_stride2", {5, 8, 10, 4, 5, Square(2, 2, 0)}},
     {"three_stride2_padded", {5, 13, 35, 7, 18, Square(3, 2, 1)}},
     {"three_stride1", {3, 7, 7, 7, 7, Square(3, 1, 1)}},
@@ -111,7 +111,7 @@ TEST_P(PoolTest, MaximumOfZeros) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(Shapes, PoolTest, testing::ValuesIn(kCases),
+INSTANTIATE_TEST_SUITE_P(Shapes, PoolTest, testing::ValuesIn(kPoolCases),
                          [](const auto& info) { return info.param.name; });
 
 TEST(Pool, WindowOutsideTheInput) {

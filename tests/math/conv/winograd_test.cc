@@ -23,7 +23,7 @@ Window Pads(int64_t top, int64_t left, int64_t bottom, int64_t right) {
   return {3, 3, 1, 1, 1, 1, top, left, bottom, right};
 }
 
-const WinogradCase kCases[] = {
+const WinogradCase kWinogradCases[] = {
     {"square", {1, 32, 16, 16, 32, 1, Pads(1, 1, 1, 1)}},
     {"batch", {3, 33, 17, 15, 51, 1, Pads(1, 1, 1, 1)}},
     {"no_pads", {1, 64, 14, 18, 40, 1, Pads(0, 0, 0, 0)}},
@@ -105,7 +105,7 @@ TEST_P(WinogradTest, ThreadsDoNotShow) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Shapes, WinogradTest, testing::ValuesIn(kCases),
+INSTANTIATE_TEST_SUITE_P(Shapes, WinogradTest, testing::ValuesIn(kWinogradCases),
                          [](const auto& info) { return info.param.name; });
 
 TEST(Winograd, ClampsWhatItRounds) {

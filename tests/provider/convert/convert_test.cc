@@ -387,10 +387,10 @@ Json ConvertPieces(const std::string& to, const std::string& folder) {
   return manifest.ok() ? *manifest : Json();
 }
 
-class WholeModel : public testing::TestWithParam<const char*> {};
+class WholeModelTest : public testing::TestWithParam<const char*> {};
 
 // The manifest has the value of each port.
-TEST_P(WholeModel, HasPortsThatTheFilesHave) {
+TEST_P(WholeModelTest, HasPortsThatTheFilesHave) {
   TemporaryFolder folder(testing::TempDir());
   const Json manifest = ConvertPieces(GetParam(), folder.path());
   EXPECT_EQ(manifest["to"], GetParam());
@@ -431,7 +431,7 @@ TEST_P(WholeModel, HasPortsThatTheFilesHave) {
   EXPECT_EQ(cpu, 1);
 }
 
-INSTANTIATE_TEST_SUITE_P(Files, WholeModel, testing::Values("netplist", "mil"));
+INSTANTIATE_TEST_SUITE_P(Files, WholeModelTest, testing::Values("netplist", "mil"));
 
 TEST(Convert, NamesThatMilHasNotAreChanged) {
   onnx::ModelProto proto = ProtoOf({"", "(float[1,4] a) => (float[1,4] y) { y = Relu(a) }"});

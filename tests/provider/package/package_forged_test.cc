@@ -20,14 +20,7 @@
 namespace anemone {
 namespace {
 
-constexpr auto kDamaged = absl::StatusCode::kDataLoss;
 constexpr int64_t kMostElements = 1 << 20;  // more would take long
-constexpr auto kStale = absl::StatusCode::kFailedPrecondition;
-
-const std::string& SmallBytes() {
-  static const std::string& bytes = *new std::string(*WritePackage(SmallPackage()));
-  return bytes;
-}
 
 // Random changes of bits, bytes and lengths. Sizes and checksums are corrected afterwards, so that
 // the checks after them are reached.

@@ -34,11 +34,6 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-const std::string& SmallBytes() {
-  static const std::string& bytes = *new std::string(*WritePackage(SmallPackage()));
-  return bytes;
-}
-
 TEST(Package, EveryFormOfWeightsIsKept) {
   for (const auto& [name, kernel] : KernelForms()) {
     const absl::Status same =
@@ -295,8 +290,6 @@ std::string WithUnits(const std::function<void(std::vector<TemplateUse>&)>& chan
 }
 
 constexpr auto kForeign = absl::StatusCode::kInvalidArgument;
-constexpr auto kDamaged = absl::StatusCode::kDataLoss;
-constexpr auto kStale = absl::StatusCode::kFailedPrecondition;
 
 const Bad kBad[] = {
     {"empty", [] { return std::string(); }, kForeign, {"not a package"}},

@@ -228,6 +228,11 @@ std::string WithNetwork(const std::string& bytes, const std::function<std::strin
   return parts.Sealed();
 }
 
+const std::string& SmallBytes() {
+  static const std::string& bytes = *new std::string(*WritePackage(SmallPackage()));
+  return bytes;
+}
+
 void RunSmallSegments(const Package& package, int64_t most_elements) {
   for (const PackagedSegment& segment : package.segments) {
     int64_t elements = 0;

@@ -49,6 +49,13 @@ struct PackageParts {
   Section& section(const std::string& name);
 };
 
+// What reading a package answers: its bytes are damaged; it was made from another model or version.
+inline constexpr auto kDamaged = absl::StatusCode::kDataLoss;
+inline constexpr auto kStale = absl::StatusCode::kFailedPrecondition;
+
+// The bytes of the package file of SmallPackage().
+const std::string& SmallBytes();
+
 // Compiles and runs the segments that have at most this many elements. Any result is allowed.
 void RunSmallSegments(const Package& package, int64_t most_elements);
 
