@@ -314,13 +314,11 @@ std::map<std::string, Tensor> TrainingStep::Numbers(int64_t run, double learning
   return tensors;
 }
 
-Tensor TrainingStep::WeightOf(const TrainedWeight& weight,
-                              const std::vector<Tensor>& values) const {
-  const Tensor& value = values[weight.value];
+Tensor WholeWeight(const Tensor& value, const Tensor* rest) {
   std::vector<double> elements(value.elements());
   for (int64_t i = 0; i < value.elements(); ++i) {
     elements[i] = ElementAsDouble(value, i);
-    if (weight.rest >= 0) elements[i] += ElementAsDouble(values[weight.rest], i) / kRestScale;
+    if (rest != nullptr) elements[i] += ElementAsDouble(*rest, i) / kRestScale;
   }
   return FromDoubles(DataType::kFloat, value.dims(), elements);
 }
