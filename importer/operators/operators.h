@@ -130,6 +130,13 @@ struct GradientRule {
   const char* refused = nullptr;  // why it has no gradient
 };
 
+// What training does with the node's constants and with the node (importer/training).
+struct TrainingUse {
+  unsigned never_weights = 0;  // bit i: input i is a statistic, a bound or a size, never a weight
+  bool has_weights = false;    // a constant of one element is a weight too, not one of a formula
+  bool may_update = false;     // computes gradients of weights, for `--update cpu`
+};
+
 struct Operator {
   absl::string_view op_type;
   absl::string_view domain = "";
@@ -189,6 +196,7 @@ struct Operator {
   std::optional<Contrib> contrib = std::nullopt;
 
   GradientRule gradient = {};
+  TrainingUse training = {};
 };
 
 // The row of the node's operator, or a row of defaults if there is none.

@@ -63,6 +63,7 @@ class UpdateWriter {
   int Keep(ValueId input, ValueId value, Tensor first);
   int KeepLike(ValueId input, ValueId value, ValueId weight);
 
+  ValueId Limited(ValueId value);
   ValueId Sanitized(ValueId gradient);
   ValueId Accumulated(const Gradient& g, ValueId gradient);
   ValueId Clipping(const std::vector<ValueId>& gradients);
@@ -121,16 +122,22 @@ int UpdateWriter::KeepLike(ValueId input, ValueId value, ValueId weight) {
   return Keep(input, value, Tensor::Zeros(w_.value(weight).type, w_.dims(weight)));
 }
 
+// An infinity becomes 65504: of a gradient, and of a sum with one that is that large. Without it a
+// state would stay infinite.
+ValueId UpdateWriter::Limited(ValueId value) {
+  if (!options_.sanitize) return value;
+  return w_.Emit("Clip", {value, Scalar(fp16::kLowest), Scalar(fp16::kLargest)});
+}
+
 // NaN is not equal to itself.
 ValueId UpdateWriter::Sanitized(ValueId gradient) {
-  const ValueId limited =
-      w_.Emit("Clip", {gradient, Scalar(fp16::kLowest), Scalar(fp16::kLargest)});
-  return w_.Emit("Where", {w_.Emit("Equal", {gradient, gradient}), limited, Scalar(0)});
+  if (!options_.sanitize) return gradient;
+  return w_.Emit("Where", {w_.Emit("Equal", {gradient, gradient}), Limited(gradient), Scalar(0)});
 }
 
 ValueId UpdateWriter::Accumulated(const Gradient& g, ValueId gradient) {
   const ValueId sum = NewState(g, "sum");
-  const ValueId next = w_.Add(w_.Mul(sum, Number(kKeep, type_)), gradient);
+  const ValueId next = Limited(w_.Add(w_.Mul(sum, Number(kKeep, type_)), gradient));
   KeepLike(sum, next, g.weight);
   return next;
 }
@@ -153,7 +160,7 @@ ValueId UpdateWriter::Clipping(const std::vector<ValueId>& gradients) {
 // mean + share (value - mean): one rounding of the sum.
 ValueId UpdateWriter::MovingMean(ValueId mean, ValueId value, const char* share, double constant) {
   const ValueId part = options_.accumulate > 1 ? Number(share, type_) : Scalar(constant);
-  return w_.Add(mean, w_.Mul(w_.Sub(value, mean), part));
+  return w_.Add(mean, w_.Mul(Limited(w_.Sub(value, mean)), part));
 }
 
 // rate M / (sqrt(V) + epsilon) (guide chapter 15, listing 15.1); the bias corrections are in the
@@ -190,6 +197,7 @@ ValueId UpdateWriter::MomentumStep(const Gradient& g, ValueId gradient) {
   } else {
     next = w_.Add(w_.Mul(state, Scalar(options_.momentum)), gradient);
   }
+  next = Limited(next);
   KeepLike(state, next, g.weight);
   return w_.Mul(next, Number(kRate, type_));
 }
@@ -222,8 +230,7 @@ void UpdateWriter::Write(const std::vector<Gradient>& gradients) {
   for (const Gradient& g : gradients) {
     w_.set_place(absl::StrCat("training/", g.name), {});
     type_ = w_.value(g.weight).type;
-    ValueId gradient = g.gradient;
-    if (options_.sanitize) gradient = Sanitized(gradient);
+    ValueId gradient = Sanitized(g.gradient);
     if (options_.accumulate > 1) gradient = Accumulated(g, gradient);
     ready.push_back(gradient);
   }
@@ -314,13 +321,11 @@ std::map<std::string, Tensor> TrainingStep::Numbers(int64_t run, double learning
   return tensors;
 }
 
-Tensor TrainingStep::WeightOf(const TrainedWeight& weight,
-                              const std::vector<Tensor>& values) const {
-  const Tensor& value = values[weight.value];
+Tensor WholeWeight(const Tensor& value, const Tensor* rest) {
   std::vector<double> elements(value.elements());
   for (int64_t i = 0; i < value.elements(); ++i) {
     elements[i] = ElementAsDouble(value, i);
-    if (weight.rest >= 0) elements[i] += ElementAsDouble(values[weight.rest], i) / kRestScale;
+    if (rest != nullptr) elements[i] += ElementAsDouble(*rest, i) / kRestScale;
   }
   return FromDoubles(DataType::kFloat, value.dims(), elements);
 }

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -14,6 +13,7 @@
 #include "base/usage_error.h"
 #include "importer/elements.h"
 #include "importer/gradients/backward.h"
+#include "importer/operators/operators.h"
 #include "importer/simplify.h"
 #include "importer/training/losses.h"
 #include "importer/training/optimizers.h"
@@ -23,30 +23,6 @@ namespace {
 
 // A constant with an element beyond this is a mask, not a weight.
 constexpr double kLargestWeight = 1e4;
-
-// The input is never a weight: a statistic, a bound or a size.
-bool ReadsNoWeight(const Node& node, size_t input) {
-  static const auto& slots =
-      *new std::map<std::string, std::set<size_t>>{{"BatchNormalization", {3, 4}},
-                                                   {"Clip", {1, 2}},
-                                                   {"Pad", {1, 2}},
-                                                   {"Pow", {1}},
-                                                   {"PRelu", {1}},
-                                                   {"Resize", {1, 2}},
-                                                   {"Dropout", {1}},
-                                                   {"Where", {0}},
-                                                   {"OneHot", {2}},
-                                                   {"Upsample", {1}},
-                                                   {"RoiAlign", {1}}};
-  const auto found = slots.find(node.op_type);
-  return found != slots.end() && found->second.contains(input);
-}
-
-// A weight of this node may have one element; of other nodes it is a constant of a formula.
-bool MultipliesByWeights(const Node& node) {
-  return node.op_type == "Conv" || node.op_type == "ConvTranspose" || node.op_type == "Gemm" ||
-         node.op_type == "MatMul" || node.op_type.ends_with("Normalization");
-}
 
 bool IsMask(const Tensor& tensor) {
   for (int64_t i = 0; i < tensor.elements(); ++i) {
@@ -60,12 +36,13 @@ std::vector<ValueId> Candidates(const Graph& graph) {
   std::vector<bool> is_weight(graph.values.size()), is_operand(graph.values.size());
   std::vector<bool> is_captured(graph.values.size());
   for (const Node& node : graph.nodes) {
+    const TrainingUse& use = OperatorOf(node).training;
     for (ValueId v : node.captures) is_captured[v] = true;
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       const ValueId v = node.inputs[i];
-      if (v == kNone || ReadsNoWeight(node, i)) continue;
+      if (v == kNone || (use.never_weights >> i & 1) != 0) continue;
       is_weight[v] = true;
-      is_operand[v] = is_operand[v] || MultipliesByWeights(node);
+      is_operand[v] = is_operand[v] || use.has_weights;
     }
   }
   std::vector<ValueId> found;
@@ -141,8 +118,6 @@ absl::Status CheckOpset(const Model& model) {
 
 // The last nodes before the update that only it needs: the products that are gradients of weights.
 std::vector<NodeId> UpdateNodes(const Graph& graph, size_t first_of_update) {
-  static const auto& moved = *new std::set<std::string>{
-      "MatMul", "Gemm", "Transpose", "Reshape", "ReduceSum", "ScatterElements", "Cast", "OneHot"};
   std::vector<bool> inside(graph.nodes.size());
   const auto consumers = ConsumersOf(graph);
   std::vector<bool> is_output(graph.values.size());
@@ -153,7 +128,7 @@ std::vector<NodeId> UpdateNodes(const Graph& graph, size_t first_of_update) {
       inside[i] = true;
       continue;
     }
-    if (!moved.contains(node.op_type)) continue;
+    if (!OperatorOf(node).training.may_update) continue;
     bool all = true, any = false;
     for (ValueId v : node.outputs) {
       if (v == kNone) continue;

@@ -58,9 +58,10 @@ struct TrainingStep {
 
   // The inputs of one number each at run `run` (from 0; `accumulate` runs are one step).
   std::map<std::string, Tensor> Numbers(int64_t run, double learning_rate) const;
-  // The weight's elements as float32, from the values of `states` in this order.
-  Tensor WeightOf(const TrainedWeight& weight, const std::vector<Tensor>& values) const;
 };
+
+// A weight's elements as float32, from the values of its states; `rest` may be null.
+Tensor WholeWeight(const Tensor& value, const Tensor* rest);
 
 // `model` is imported with ImportOptions::simplify false; its free dimensions must be bound.
 //

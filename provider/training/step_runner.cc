@@ -54,6 +54,16 @@ std::vector<ValueId> Crossing(const Graph& graph, const std::vector<bool>& in_up
   return values;
 }
 
+// The values that the session takes; it keeps its states itself.
+std::map<std::string, Tensor> InputsOf(const Session& session,
+                                       const std::map<std::string, Tensor>& values) {
+  std::map<std::string, Tensor> inputs;
+  for (const PortInfo& port : session.inputs()) {
+    if (!port.has_default) inputs[port.name] = values.at(port.name);
+  }
+  return inputs;
+}
+
 }  // namespace
 
 absl::StatusOr<std::string> StepModel(const Graph& graph) {
@@ -63,11 +73,15 @@ absl::StatusOr<std::string> StepModel(const Graph& graph) {
 
 absl::StatusOr<StepRunner> StepRunner::Make(const TrainingStep& step, absl::string_view step_model,
                                             const Settings& settings) {
-  const Graph& graph = step.model.graph;
+  Settings keeping = settings;
+  for (const StepState& state : step.states) keeping.state[state.input] = state.output;
   if (step.update.empty()) {
-    ANEMONE_ASSIGN_OR_RETURN(Session session, Session::LoadBytes(step_model, settings));
-    return StepRunner(std::move(session));
+    ANEMONE_ASSIGN_OR_RETURN(Session session, Session::LoadBytes(step_model, keeping));
+    StepRunner runner(std::move(session));
+    ANEMONE_RETURN_IF_ERROR(runner.Begin(step));
+    return runner;
   }
+  const Graph& graph = step.model.graph;
   std::vector<bool> in_update(graph.nodes.size());
   for (NodeId id : step.update) in_update[id] = true;
   std::vector<NodeId> first;
@@ -87,31 +101,32 @@ absl::StatusOr<StepRunner> StepRunner::Make(const TrainingStep& step, absl::stri
                            PartModel(typed.graph, step.update, update_outputs));
   ANEMONE_ASSIGN_OR_RETURN(Session session, Session::LoadBytes(model, settings));
   StepRunner runner(std::move(session));
-  Settings on_cpu = settings;
-  on_cpu.policy = "cpu";
-  ANEMONE_ASSIGN_OR_RETURN(runner.update_, Session::LoadBytes(update, on_cpu));
+  keeping.policy = "cpu";
+  ANEMONE_ASSIGN_OR_RETURN(runner.update_, Session::LoadBytes(update, keeping));
+  for (const PortInfo& port : runner.session_.inputs()) {
+    if (keeping.state.contains(port.name)) runner.read_first_.push_back(port.name);
+  }
+  ANEMONE_RETURN_IF_ERROR(runner.Begin(step));
   return runner;
+}
+
+absl::Status StepRunner::Begin(const TrainingStep& step) {
+  for (const StepState& state : step.states) {
+    ANEMONE_RETURN_IF_ERROR(SetState(state.input, state.first));
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::map<std::string, Tensor>> StepRunner::Run(
     const std::map<std::string, Tensor>& inputs) const {
-  const auto run = [&](const Session& session, const std::map<std::string, Tensor>& more)
-      -> absl::StatusOr<std::map<std::string, Tensor>> {
-    std::map<std::string, Tensor> given;
-    for (const PortInfo& port : session.inputs()) {
-      auto found = inputs.find(port.name);
-      if (found == inputs.end()) found = more.find(port.name);
-      if (found == more.end()) {
-        return absl::InternalError(absl::StrCat("training: no value for '", port.name, "'"));
-      }
-      given[port.name] = found->second;
-    }
-    return session.Run(given);
-  };
-  ANEMONE_ASSIGN_OR_RETURN(auto outputs, run(session_, {}));
-  if (!update_) return outputs;
-  ANEMONE_ASSIGN_OR_RETURN(auto updated, run(*update_, outputs));
-  outputs.merge(std::move(updated));
+  if (!update_) return session_.Run(inputs);
+  std::map<std::string, Tensor> all = inputs;
+  for (const std::string& name : read_first_) {
+    ANEMONE_ASSIGN_OR_RETURN(all[name], update_->ReadState(name));
+  }
+  ANEMONE_ASSIGN_OR_RETURN(auto outputs, session_.Run(InputsOf(session_, all)));
+  all.insert(outputs.begin(), outputs.end());
+  ANEMONE_RETURN_IF_ERROR(update_->Run(InputsOf(*update_, all)).status());
   return outputs;
 }
 

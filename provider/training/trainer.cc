@@ -13,6 +13,7 @@
 #include "base/status_macros.h"
 #include "base/threads.h"
 #include "base/usage_error.h"
+#include "engine/constant.h"
 #include "importer/elements.h"
 #include "importer/importer.h"
 #include "importer/read/bindings.h"
@@ -87,7 +88,6 @@ struct Trainer::State {
   std::string step_bytes, fingerprint;
   std::unique_ptr<StepRunner> runner;
   std::vector<PortInfo> inputs;  // of the data
-  std::vector<Tensor> values;    // of step.states
   int64_t runs = 0;
   double rate = 0;
 
@@ -96,6 +96,7 @@ struct Trainer::State {
   void SetInputs();
   absl::Status CheckLabels(const std::map<std::string, Tensor>& given) const;
   absl::StatusOr<double> Run(const std::map<std::string, Tensor>& given);
+  absl::StatusOr<Tensor> ValueOf(const TrainedWeight& weight) const;
 };
 
 void Trainer::State::SetInputs() {
@@ -135,7 +136,9 @@ absl::Status Trainer::State::Load(const Import& import, const TrainingOptions& o
   runner = std::make_unique<StepRunner>(std::move(made));
   SetInputs();
   rate = options.learning_rate;
-  for (const StepState& state : step.states) values.push_back(state.first);
+  for (StepState& state : step.states) {  // now only its type and sizes are of use
+    ANEMONE_ASSIGN_OR_RETURN(state.first, ZeroFill(state.first.type(), state.first.dims()));
+  }
   return absl::OkStatus();
 }
 
@@ -168,11 +171,16 @@ absl::StatusOr<double> Trainer::State::Run(const std::map<std::string, Tensor>& 
   ANEMONE_RETURN_IF_ERROR(CheckLabels(given));
   std::map<std::string, Tensor> all = step.Numbers(runs, rate);
   all.insert(given.begin(), given.end());
-  for (size_t i = 0; i < values.size(); ++i) all[step.states[i].input] = values[i];
-  ANEMONE_ASSIGN_OR_RETURN(auto outputs, runner->Run(all));
-  for (size_t i = 0; i < values.size(); ++i) values[i] = outputs.at(step.states[i].output);
+  ANEMONE_ASSIGN_OR_RETURN(const auto outputs, runner->Run(all));
   ++runs;
   return ElementAsDouble(outputs.at(step.loss), 0);
+}
+
+absl::StatusOr<Tensor> Trainer::State::ValueOf(const TrainedWeight& weight) const {
+  ANEMONE_ASSIGN_OR_RETURN(const Tensor value, runner->State(step.states[weight.value].input));
+  if (weight.rest < 0) return WholeWeight(value, nullptr);
+  ANEMONE_ASSIGN_OR_RETURN(const Tensor rest, runner->State(step.states[weight.rest].input));
+  return WholeWeight(value, &rest);
 }
 
 Trainer::Trainer(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -219,7 +227,9 @@ std::vector<std::string> Trainer::weights() const {
 
 absl::StatusOr<Tensor> Trainer::Weight(const std::string& name) const {
   for (const TrainedWeight& weight : state_->step.weights) {
-    if (weight.name == name) return state_->step.WeightOf(weight, state_->values);
+    if (weight.name == name) {
+      return Guarded("read a weight", [&] { return state_->ValueOf(weight); });
+    }
   }
   return absl::NotFoundError(
       absl::StrCat("weight '", Printable(name), "': it is not one that is trained"));
@@ -238,12 +248,12 @@ absl::Status Trainer::set_learning_rate(double rate) {
 
 absl::Status Trainer::SaveCheckpoint(const std::string& path,
                                      const std::map<std::string, std::string>& notes) const {
-  return Guarded("save a checkpoint", [&] {
+  return Guarded("save a checkpoint", [&]() -> absl::Status {
     Checkpoint checkpoint = {
         .texts = {{kRuns, absl::StrCat(state_->runs)}, {kFingerprint, state_->fingerprint}}};
     for (const auto& [name, text] : notes) checkpoint.texts[absl::StrCat(kNote, name)] = text;
-    for (size_t i = 0; i < state_->values.size(); ++i) {
-      checkpoint.tensors[state_->step.states[i].input] = state_->values[i];
+    for (const StepState& state : state_->step.states) {
+      ANEMONE_ASSIGN_OR_RETURN(checkpoint.tensors[state.input], state_->runner->State(state.input));
     }
     return WriteCheckpoint(path, checkpoint);
   });
@@ -259,22 +269,23 @@ absl::StatusOr<std::map<std::string, std::string>> Trainer::LoadCheckpoint(
       return absl::DataLossError(
           absl::StrCat("file '", Printable(path), "': has no number of runs"));
     }
-    std::vector<Tensor> values;
-    bool fits = checkpoint.texts[kFingerprint] == state_->fingerprint;
-    for (size_t i = 0; fits && i < state_->step.states.size(); ++i) {
-      const StepState& state = state_->step.states[i];
+    const std::vector<StepState>& states = state_->step.states;
+    const auto has = [&](const StepState& state) {
       const auto found = checkpoint.tensors.find(state.input);
-      fits = found != checkpoint.tensors.end() && found->second.type() == state.first.type() &&
+      return found != checkpoint.tensors.end() && found->second.type() == state.first.type() &&
              found->second.dims() == state.first.dims();
-      if (fits) values.push_back(found->second);
-    }
-    if (!fits) {
+    };
+    if (checkpoint.texts[kFingerprint] != state_->fingerprint ||
+        !std::all_of(states.begin(), states.end(), has)) {
       return absl::FailedPreconditionError(absl::StrCat(
           "file '", Printable(path),
           "': is of another model or of other training options; give the same ones, or begin "
           "again in another folder"));
     }
-    state_->values = std::move(values);
+    for (const StepState& state : states) {
+      ANEMONE_RETURN_IF_ERROR(
+          state_->runner->SetState(state.input, checkpoint.tensors.at(state.input)));
+    }
     state_->runs = runs;
     Notes notes;
     for (const auto& [name, text] : checkpoint.texts) {
@@ -285,10 +296,10 @@ absl::StatusOr<std::map<std::string, std::string>> Trainer::LoadCheckpoint(
 }
 
 absl::StatusOr<std::string> Trainer::ModelBytes() const {
-  return Guarded("write the trained model", [&] {
+  return Guarded("write the trained model", [&]() -> absl::StatusOr<std::string> {
     std::map<std::string, Tensor> weights;
     for (const TrainedWeight& weight : state_->step.weights) {
-      weights[weight.name] = state_->step.WeightOf(weight, state_->values);
+      ANEMONE_ASSIGN_OR_RETURN(weights[weight.name], state_->ValueOf(weight));
     }
     return WithWeights(state_->file, *state_->as_read, weights);
   });

@@ -133,18 +133,41 @@ class Train(CliTest):
             (["--optimizer", "adagrad"], 2, "adagrad"),
             (["--lr", "-1"], 2, "--lr"),
             (["--train-only", "none*"], 2, "matches none of the 4 weights"),
-            (["-o", self.model], 1, "is the model"),
-            (["-o", self.data], 2, "is used for something else"),
-            (["-o", self.folder / "a.onnx", "--save-step", self.folder / "a.onnx"], 2, "something else"),
+            # A file that cannot be used is not wrong usage (docs/interface.md).
+            (["-o", self.model], 1, "is a file of the model that is read"),
+            (["-o", self.data], 1, "is used for something else"),
+            (["-o", self.folder / "a.onnx", "--save-step", self.folder / "a.onnx"], 1, "something else"),
             (["-o", self.folder / "none" / "a.onnx"], 1, "its folder cannot be written"),
         ]:
             done = anemone(*self.words("--steps", "1", *words))
             self.assertEqual(code, done.returncode, done.stderr)
-            if text != "is the model":
-                self.assertIn(text, done.stderr)
+            self.assertIn(text, done.stderr)
         done = anemone(*self.words(loss="mse:logits:nothing"))
         self.assertEqual(1, done.returncode)
         self.assertIn("the data has no array 'nothing'", done.stderr)
+
+    def test_data_and_losses_that_are_not_numbers(self):
+        data = models.digits()
+        data["x"][77, 0, 2, 3] = np.nan
+        np.savez(self.data, **data)
+        done = anemone(*self.words("--steps", "8"))
+        self.assertEqual(1, done.returncode)
+        self.assertIn("array 'x': sample 77 has a NaN", done.stderr)
+        data["x"][77, 0, 2, 3] = np.inf  # in step 3 of batches of 32
+        np.savez(self.data, **data)
+        done = anemone(*self.words("--steps", "8"))
+        self.assertEqual(0, done.returncode)
+        self.assertIn("step 3: the loss is nan; the batch has samples 64, 65, 66, 67, ...;", done.stderr)
+        self.assertNotIn("-nan", done.stdout + done.stderr)
+        losses = self.train("--steps", "8")["loss"]
+        self.assertEqual([2], [i for i, loss in enumerate(losses) if loss is None])
+
+    def test_a_checkpoint_may_have_all_steps(self):
+        folder = self.folder / "run"
+        self.train("--steps", "4", "--checkpoint", folder)
+        done = anemone(*self.words("--steps", "3", "--checkpoint", folder, "--resume"))
+        self.assertEqual(0, done.returncode)
+        self.assertIn("already has 4 steps; with --steps 3 nothing is left to train", done.stderr)
 
     def test_damaged_and_compressed_data(self):
         whole = self.data.read_bytes()

@@ -32,40 +32,54 @@ def batches(data, batch, count):
         yield {name: array[chosen] for name, array in data.items()}
 
 
-class Fp32:
-    """The same step graph on ONNX Runtime in fp32, with weights as one number each."""
+class ByHand:
+    """A trainer's step graph, run by `run(feeds)`; the states are passed as arrays."""
 
-    def __init__(self, model, loss, lr, **keywords):
-        self.trainer = ane.Trainer(model, loss, master="fp16", lr=lr, **keywords)
-        self.session = ort.InferenceSession(self.trainer.step_model(),
-                                            providers=["CPUExecutionProvider"])
-        own = {port.name for port in self.trainer.inputs}
-        weights = self.trainer.weights
+    def __init__(self, trainer, run, lr, **keywords):
+        self.run, self.keywords, self.lr, self.steps = run, keywords, lr, 0
+        names = {port.name for port in trainer.inputs}
+        graph = onnx.load_model_from_string(trainer.step_model()).graph
+        inputs = {i.name: [d.dim_value for d in i.type.tensor_type.shape.dim]
+                  for i in graph.input if i.name not in names}
+        self.numbers = [name for name in inputs if name in ("training/rate", "training/decay")]
+        weights = trainer.weights
         self.state = {}
-        self.numbers = {}
-        for port in self.session.get_inputs():
-            if port.name in own:
-                continue
-            if port.name in ("training/rate", "training/decay"):
-                self.numbers[port.name] = port.shape
-            else:
-                self.state[port.name] = weights.get(port.name, np.zeros(port.shape, np.float32))
-        self.keywords, self.lr, self.steps = keywords, lr, 0
+        for name, shape in inputs.items():
+            if name in weights:
+                is_pair = f"training/{name}/rest" in inputs
+                value = weights[name].astype(np.float16).astype(np.float32) if is_pair else weights[name]
+                self.state[name] = value
+                if is_pair:
+                    self.state[f"training/{name}/rest"] = 1024 * (weights[name] - value)
+            elif name not in self.numbers and not name.endswith("/rest"):
+                self.state[name] = np.zeros(shape, np.float32)
 
     def rates(self):
         self.steps += 1
+        scale = 1024 if self.keywords.get("master", "pair") == "pair" else 1  # of the rests
         rate = self.lr / 1024  # the default scale of the loss
         if self.keywords.get("optimizer", "adam") != "sgd":
             rate = self.lr * np.sqrt(1 - 0.999**self.steps) / (1 - 0.9**self.steps)
-        values = {"training/rate": rate, "training/decay": self.lr * 0.01}
+        values = {"training/rate": scale * rate, "training/decay": scale * self.lr * 0.01}
         return {name: np.array([values[name]], np.float32) for name in self.numbers}
 
     def step(self, feeds):
-        outputs = [output.name for output in self.session.get_outputs()]
-        made = dict(zip(outputs, self.session.run(outputs, {**feeds, **self.state, **self.rates()})))
+        made = self.run({**feeds, **self.state, **self.rates()})
         self.state = {name: made[f"{name}/next"] for name in self.state}
-        (loss,) = (made[name] for name in outputs if not name.endswith("/next"))
+        (loss,) = (value for name, value in made.items() if not name.endswith("/next"))
         return float(loss[0])
+
+
+class Fp32(ByHand):
+    """The same step graph on ONNX Runtime in fp32, with weights as one number each."""
+
+    def __init__(self, model, loss, lr, **keywords):
+        keywords = {**keywords, "master": "fp16"}
+        trainer = ane.Trainer(model, loss, lr=lr, **keywords)
+        session = ort.InferenceSession(trainer.step_model(), providers=["CPUExecutionProvider"])
+        outputs = [output.name for output in session.get_outputs()]
+        super().__init__(trainer, lambda feeds: dict(zip(outputs, session.run(outputs, feeds))), lr,
+                         **keywords)
 
 
 class Training(unittest.TestCase):
@@ -105,6 +119,22 @@ class Training(unittest.TestCase):
 
     def test_language(self):
         self.check_against_fp32("language")
+
+    def test_states_on_surfaces_have_the_bits_of_arrays_by_hand(self):
+        for task, (make, data, loss, keywords, _) in TASKS.items():
+            for more in ({}, {"numerics": "exact", "target": "h17"}, {"master": "fp16"}):
+                words = {**keywords, **more}
+                trainer = ane.Trainer(make(), loss, **words)
+                session = ane.Session(trainer.step_model(),
+                                      **{k: v for k, v in more.items() if k != "master"})
+                by_hand = ByHand(trainer, session.run, **words)
+                for feeds in batches(data(), trainer.inputs[0].shape[0], 6):
+                    self.assertEqual(by_hand.step(feeds), trainer.step(feeds), (task, more))
+                for name, weight in trainer.weights.items():
+                    value = by_hand.state[name].astype(np.float64)
+                    if f"training/{name}/rest" in by_hand.state:
+                        value += by_hand.state[f"training/{name}/rest"] / np.float64(1024)
+                    np.testing.assert_array_equal(weight, value.astype(np.float32), task)
 
     def test_same_bits_again(self):
         _, first = self.losses("convolutional", 8)

@@ -66,6 +66,11 @@ absl::Status CheckCanBeWritten(const std::string& file) {
   return absl::ErrnoToStatus(errno, absl::StrCat("'", file, "': its folder cannot be written"));
 }
 
+// printf writes a sign of some NaNs.
+std::string LossText(double loss, int digits) {
+  return std::isnan(loss) ? "nan" : absl::StrFormat("%.*g", digits, loss);
+}
+
 // The preflight of the guide's chapter 15: slices that make values above 4094 infinite.
 void NoteWidthSlices(const Trainer& trainer) {
   const Json plan = Json::parse(trainer.PlanJson(), nullptr, /*allow_exceptions=*/false);
@@ -94,6 +99,7 @@ class TrainRun {
   absl::Status OpenFolder();
   absl::StatusOr<double> Update();
   absl::Status Save();
+  void NoteLoss(double loss);
   std::string ProgressText(double seconds) const;
   std::string Place(const char* file) const {
     return (std::filesystem::path(options_.checkpoint) / file).string();
@@ -105,6 +111,7 @@ class TrainRun {
   Metrics metrics_;
   int64_t done_ = 0, begun_ = 0;  // updates: all, and those before this run of the command
   double seconds_ = 0;            // of this run's updates
+  int64_t not_finite_ = 0;        // losses of this run's updates
 };
 
 absl::Status TrainRun::CheckFiles() const {
@@ -126,8 +133,8 @@ absl::Status TrainRun::CheckFiles() const {
     ANEMONE_RETURN_IF_ERROR(CheckIsNotInput(output, inputs));
     for (const std::string& other : taken) {
       if (!AreOnePlace(output, other) && !AreOnePlace(FolderOf(output), other)) continue;
-      return UsageError(absl::StrCat("'", output, "': '", other, "' is used for something else; ",
-                                     "choose another name"));
+      return absl::InvalidArgumentError(absl::StrCat(
+          "'", output, "': '", other, "' is used for something else; ", "choose another name"));
     }
     ANEMONE_RETURN_IF_ERROR(CheckCanBeWritten(output));
     taken.push_back(output);
@@ -181,6 +188,11 @@ absl::Status TrainRun::OpenFolder() {
                        "and --seed"));
     }
     done_ = begun_ = trainer_->runs() / options_.training.accumulate;
+    if (done_ >= options_.steps && !options_.quiet) {
+      Note(absl::StrCat("'", options_.checkpoint, "' already has ", done_,
+                        done_ == 1 ? " step" : " steps", "; with --steps ", options_.steps,
+                        " nothing is left to train"));
+    }
   }
   ANEMONE_ASSIGN_OR_RETURN(metrics_, Metrics::Open(Place(kMetricsFile), done_));
   return absl::OkStatus();
@@ -193,6 +205,15 @@ absl::StatusOr<double> TrainRun::Update() {
     sum += loss;
   }
   return sum / options_.training.accumulate;
+}
+
+// Tells of the first loss that is not finite at once: the others often follow from it.
+void TrainRun::NoteLoss(double loss) {
+  if (std::isfinite(loss) || not_finite_++ > 0 || options_.quiet) return;
+  const int64_t accumulate = options_.training.accumulate;
+  Note(absl::StrCat("step ", done_, ": the loss is ", LossText(loss, 4), "; the batch has ",
+                    batches_->NamesOf((done_ - 1) * accumulate, accumulate),
+                    "; if their values are right, lower --lr or --loss-scale, or give --clip"));
 }
 
 absl::Status TrainRun::Save() {
@@ -215,8 +236,8 @@ std::string TrainRun::ProgressText(double seconds) const {
   const auto now = static_cast<double>(done_ - begun_);
   const double rate = now / std::max(seconds, 1e-9);
   const auto left = static_cast<double>(options_.steps - done_) / std::max(rate, 1e-9);
-  return absl::StrFormat("step %d of %d, loss %.4g, %.1f steps a second, %.0f s left", done_,
-                         options_.steps, metrics_.all().back().loss, rate, left);
+  return absl::StrFormat("step %d of %d, loss %s, %.1f steps a second, %.0f s left", done_,
+                         options_.steps, LossText(metrics_.all().back().loss, 4), rate, left);
 }
 
 absl::Status TrainRun::Run() {
@@ -234,12 +255,17 @@ absl::Status TrainRun::Run() {
     ++done_;
     ANEMONE_RETURN_IF_ERROR(
         metrics_.Add({.step = done_, .loss = loss, .seconds = SecondsSince(step)}));
+    NoteLoss(loss);
     seconds_ = SecondsSince(begin);
     progress.Step(ProgressText(seconds_));
     is_saved = done_ % options_.checkpoint_every == 0;
     if (is_saved) ANEMONE_RETURN_IF_ERROR(Save());
   }
   if (!is_saved) ANEMONE_RETURN_IF_ERROR(Save());
+  if (not_finite_ > 1 && !options_.quiet) {
+    Note(
+        absl::StrCat("the loss was not finite in ", not_finite_, " of ", done_ - begun_, " steps"));
+  }
   if (!options_.quiet) {
     for (const std::string& warning : trainer_->RunWarnings()) Note(warning);
   }
@@ -271,8 +297,8 @@ Json TrainRun::ToJson() const {
 std::string TrainRun::ToText() const {
   std::string text;
   if (!metrics_.all().empty()) {
-    absl::StrAppendFormat(&text, "loss %.6g -> %.6g in %d steps\n", metrics_.all().front().loss,
-                          metrics_.all().back().loss, done_);
+    absl::StrAppend(&text, "loss ", LossText(metrics_.all().front().loss, 6), " -> ",
+                    LossText(metrics_.all().back().loss, 6), " in ", done_, " steps\n");
   }
   if (options_.quiet) return text;
   if (options_.verbose) return absl::StrCat(text, trainer_->PlanText(/*every_node=*/true));

@@ -1,5 +1,6 @@
 #include "tools/train/batches.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <numeric>
@@ -7,6 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/printable.h"
 #include "base/status_macros.h"
 #include "importer/elements.h"
@@ -61,6 +63,19 @@ absl::StatusOr<Tensor> Converted(const std::string& name, const Tensor& array, D
   return made;
 }
 
+// The engine takes a NaN for infinity, and a loss that depends on one means nothing.
+absl::Status CheckNumbers(const std::string& name, const Tensor& array) {
+  if (!IsFloating(array.type())) return absl::OkStatus();
+  for (int64_t i = 0; i < array.elements(); ++i) {
+    if (!std::isnan(ElementAsDouble(array, i))) continue;
+    const int64_t samples = array.dims().empty() ? 1 : array.dims()[0];
+    return absl::InvalidArgumentError(absl::StrCat("array '", Printable(name), "': sample ",
+                                                   i / (array.elements() / samples),
+                                                   " has a NaN; remove the sample, or correct it"));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<Batches> Batches::Make(std::map<std::string, Tensor> arrays,
@@ -92,6 +107,7 @@ absl::StatusOr<Batches> Batches::Make(std::map<std::string, Tensor> arrays,
       return absl::InvalidArgumentError(
           absl::StrCat("array '", Printable(port.name), "' has no samples"));
     }
+    ANEMONE_RETURN_IF_ERROR(CheckNumbers(port.name, array));
     if (fits && first.empty()) {
       made.samples_ = dims[0];
       made.batch_ = port.dims[0];
@@ -117,6 +133,16 @@ int64_t Batches::SampleAt(int64_t place) {
     pass_ = pass;
   }
   return order_[place % samples_];
+}
+
+std::string Batches::NamesOf(int64_t run, int64_t count) {
+  constexpr int64_t kListed = 4;
+  std::vector<int64_t> listed;
+  for (int64_t i = 0; i < std::min(kListed, count * batch_); ++i) {
+    listed.push_back(SampleAt(run * batch_ + i));
+  }
+  return absl::StrCat("samples ", absl::StrJoin(listed, ", "),
+                      count * batch_ > kListed ? ", ..." : "");
 }
 
 std::map<std::string, Tensor> Batches::Of(int64_t run) {

@@ -20,13 +20,16 @@ class Batches {
  public:
   // For each port, `arrays` has an array of its name with the samples along axis 0, or one of the
   // port's own sizes, which every batch gets. Elements are converted to the port's type. Errors:
-  // kInvalidArgument, naming the array.
+  // kInvalidArgument, naming the array; also for an element that is NaN.
   static absl::StatusOr<Batches> Make(std::map<std::string, Tensor> arrays,
                                       const std::vector<PortInfo>& ports, bool shuffle,
                                       uint64_t seed);
 
   // The inputs of run `run`, from 0.
   std::map<std::string, Tensor> Of(int64_t run);
+
+  // The samples of `count` runs from `run` on, for messages: "samples 4, 5, 6, 7, ...".
+  std::string NamesOf(int64_t run, int64_t count);
 
   int64_t samples() const { return samples_; }
   int64_t batch() const { return batch_; }
