@@ -91,6 +91,21 @@ class Train(CliTest):
         other = anemone(*self.words("--optimizer", "sgd", "--checkpoint", folder, "--resume"))
         self.assertIn("of other training options", other.stderr)
 
+    def test_five_chains_of_five_fresh_processes(self):
+        """Orion's table 7: a step of a chain is a process of its own; chains diverged on the device."""
+        self.model = self.write(models.language(), "language.onnx")
+        np.savez(self.data, **models.tokens())
+        chains = []
+        for chain in range(5):
+            for step in range(1, 6):
+                document = self.train("--lr", "0.003", "--steps", str(step), "--resume", "--checkpoint",
+                                      self.folder / str(chain))
+            chains.append(document["loss"])
+        print("losses of each chain:", chains[0])
+        self.assertEqual([chains[0]] * 5, chains)
+        self.assertEqual(5, len(chains[0]))
+        self.assertLess(chains[0][-1], chains[0][0])
+
     def test_a_free_batch_is_bound(self):
         model = models.layered()
         for port in [*model.graph.input, *model.graph.output]:
