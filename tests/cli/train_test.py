@@ -161,6 +161,28 @@ class Train(CliTest):
         self.assertEqual(1, done.returncode)
         self.assertIn("the data has no array 'nothing'", done.stderr)
 
+    def test_data_of_a_folder(self):
+        folder = self.folder / "arrays"
+        folder.mkdir()
+        for name, array in models.digits().items():
+            np.save(folder / f"{name}.npy", array)
+        expected = self.train("--steps", "5")["loss"]
+        self.data = folder
+        self.assertEqual(expected, self.train("--steps", "5")["loss"])
+
+    def test_the_preflight_counts_width_slices(self):
+        random = models.Random(1)
+        self.model = self.write(models.model_of(
+            "(float[4,1,8,8] x) => (float[4,2,8,8] y) { a = Conv<pads = [1,1,1,1]>(x, w1) "
+            "y = Conv<pads = [1,1,1,1]>(a, w2) }",
+            {"w1": random.weight(2, 1, 3, 3), "w2": random.weight(2, 2, 3, 3)}))
+        np.savez(self.data, x=np.ones((4, 1, 8, 8)), t=np.ones((4, 2, 8, 8)))
+        for target, is_told in (("h13", True), ("h14", True), ("h15", False), ("h17", False)):
+            done = anemone(*self.words("--steps", "1", "--target", target, loss="mse:y:t"))
+            self.assertEqual(0, done.returncode, done.stderr)
+            self.assertEqual(is_told, "inside the width" in done.stderr, target + done.stderr)
+            self.assertEqual(is_told, "lower --loss-scale" in done.stderr, target)
+
     def test_data_and_losses_that_are_not_numbers(self):
         data = models.digits()
         data["x"][77, 0, 2, 3] = np.nan

@@ -198,6 +198,25 @@ class Training(unittest.TestCase):
         np.testing.assert_array_equal(arrays["w2"], trainer.weights["w2"])
         self.assertTrue(np.any(arrays["w2"] != old["w2"]))
 
+    def test_lora_matrices(self):
+        random = models.Random(11)
+        a, b = random.weight(24, 4), models.zeros(4, 24)
+        model = models.model_of(
+            "(float[16,24] x) => (float[16,24] y) { p = MatMul(x, w) q = MatMul(x, lora_a) r = MatMul(q, lora_b) "
+            "y = Add(p, r) }", {"w": random.weight(24, 24), "lora_a": a, "lora_b": b})
+        trainer = ane.Trainer(model, "mse:y:target", lr=0.01, train_only="lora_*")
+        losses = [trainer.step(feeds) for feeds in batches(models.vectors(), 16, 40)]
+        self.assertLess(np.mean(losses[-8:]), 0.9 * losses[0])
+        self.assertEqual({"lora_a", "lora_b"}, set(trainer.weights))
+        saved = {i.name: onnx.numpy_helper.to_array(i)
+                 for i in onnx.load_model_from_string(trainer.model()).graph.initializer}
+        frozen = next(i for i in model.graph.initializer if i.name == "w")
+        np.testing.assert_array_equal(onnx.numpy_helper.to_array(frozen), saved["w"])
+        for name, before in (("lora_a", a), ("lora_b", b)):
+            self.assertGreater(np.abs(saved[name] - before).max(), 0.01, name)
+        read = {port.name for port in onnx.load_model_from_string(trainer.step_model()).graph.input}
+        self.assertNotIn("w", read)  # it stays a constant
+
     def test_initializers_that_are_inputs(self):
         model = models.layered()
         for tensor in model.graph.initializer:
