@@ -1,19 +1,20 @@
 #!/usr/bin/env python3
-"""Train a network on scikit-learn's digits, and measure steps a second against ONNX Runtime.
+"""Train a network on scikit-learn's digits, and measure steps a second against PyTorch and ONNX Runtime.
 
-    bench/training.py [--digits WHEEL] [--steps N]
+    bench/training.py [--only digits|speed] [--digits WHEEL] [--steps N] [--threads N]
 
 The digits (1797 images of 8 x 8) are a file inside scikit-learn's wheel, which pip downloads if WHEEL is
 not given; it is not installed. The network is that of tests/python/training_models.py. Prints the accuracy
 on every fifth image, which is not trained on, by target, numerics, loss scale and form of the weights, then
-for each small model of the tests the steps a second as a ratio to ONNX Runtime on the same step graph.
+for each small model of the tests, and for larger ones, the steps a second as a ratio to PyTorch's CPU (eager,
+fp32, its own autograd and optimizer with foreach=True) and to ONNX Runtime on the same step graph. All have
+the same number of threads, and take turns in one process after another.
 """
 
 import argparse
 import glob
 import gzip
 import io
-import json
 import pathlib
 import subprocess
 import sys
@@ -25,16 +26,25 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 for folder in (ROOT / "build/release/python", ROOT / "tests/python"):
     sys.path.insert(0, str(folder))
 import numpy as np  # noqa: E402
-import onnx  # noqa: E402
 import onnxruntime as ort  # noqa: E402
 import onnxruntime_ep_ane as ane  # noqa: E402
 import trainer_test as tests  # noqa: E402
 import training_models as models  # noqa: E402
+import with_torch  # noqa: E402
 from onnx import numpy_helper  # noqa: E402
 
 BATCH = 32
 RATE = 0.004
-REPEATS = 40
+TURNS = 7
+SECONDS = 0.3  # of each turn
+LARGER = {
+    "layered, 512 wide": (lambda: models.layered(256, width=512), models.digits, tests.CROSS_ENTROPY, {"lr": 0.001}),
+    "convolutional, batch 128": (lambda: models.convolutional(128), models.digits, tests.CROSS_ENTROPY, {"lr": 0.01}),
+    "transformer, 128 wide": (lambda: models.transformer(8, 64, 128), lambda: models.sequences(16, 64, 128),
+                              "mse:y:target", {"lr": 0.001}),
+    "language, 128 wide": (lambda: models.language(8, 64, 128, 512), lambda: models.tokens(16, 64, 512),
+                           tests.CROSS_ENTROPY, {"lr": 0.001}),
+}
 
 
 def load_digits(wheel):
@@ -94,49 +104,64 @@ def digits(wheel, steps):
                                       for step, loss, model in curve), flush=True)
 
 
-def time_of(step, feeds):
-    step(feeds)
-    times = []
-    for _ in range(REPEATS):
+def runner(step, feeds):
+    def run(count):
         begin = time.perf_counter()
-        step(feeds)
-        times.append(time.perf_counter() - begin)
-    return np.median(times)
+        for _ in range(count):
+            step(feeds)
+        return time.perf_counter() - begin
+    return run
 
 
-def chains():
-    """Orion's table 7: each step of a chain is a process of its own."""
+def times_of(runs):
+    """Seconds of a step, by name: the median of turns, which each take in their order."""
+    counts = {name: max(1, round(SECONDS * 5 / (run(1) + run(5)))) for name, run in runs.items()}
+    turns = [{name: run(counts[name]) / counts[name] for name, run in runs.items()} for _ in range(TURNS)]
+    return {name: float(np.median([turn[name] for turn in turns])) for name in runs}
+
+
+def torch_steps(model, path, trainer, feeds, loss, threads, lr, optimizer="adam"):
+    """The same training in PyTorch: None without it."""
+    if with_torch.python() is None:
+        return None
+    words = {"name": optimizer, "lr": lr, **({"momentum": 0.9} if optimizer == "sgd" else {})}
+    form, output, target = loss.split(":")
+    with_torch.write(model, path, list(trainer.weights), feeds, (form, output, target), optimizer=words,
+                     threads=threads)
+    return with_torch.Steps(path)
+
+
+def speed(threads):
+    tasks = {task: words[:4] for task, words in tests.TASKS.items()} | LARGER
+    if with_torch.python() is None:
+        print("no PyTorch here (Debian: python3-torch): compared with ONNX Runtime only")
     with tempfile.TemporaryDirectory() as folder:
-        onnx.save(models.language(), f"{folder}/net.onnx")
-        np.savez(f"{folder}/data.npz", **models.tokens())
-        for chain in range(5):
-            for step in range(1, 6):
-                done = subprocess.run(
-                    [ROOT / "build/release/anemone", "train", f"{folder}/net.onnx", "--data",
-                     f"{folder}/data.npz", "--loss", tests.CROSS_ENTROPY, "--lr", "0.003",
-                     "--steps", str(step), "--checkpoint", f"{folder}/{chain}", "--resume",
-                     "--json", "-q"], capture_output=True, text=True, check=True)
-            losses = json.loads(done.stdout)["loss"]
-            print(f"chain {chain + 1}:", ", ".join(f"{loss:.4f}" for loss in losses))
-
-
-def speed():
-    for task, (make, data, loss, keywords, _) in tests.TASKS.items():
-        trainer = ane.Trainer(make(), loss, **keywords)
-        reference = tests.Fp32(make(), loss, **keywords)
-        feeds = next(tests.batches(data(), trainer.inputs[0].shape[0], 1))
-        own, other = time_of(trainer.step, feeds), time_of(reference.step, feeds)
-        print(f"{task}: {1 / own:.0f} steps a second, {other / own:.2f} of ONNX Runtime's speed")
+        for task, (make, data, loss, keywords) in tasks.items():
+            trainer = ane.Trainer(make(), loss, threads=threads, **keywords)
+            feeds = next(tests.batches(data(), trainer.inputs[0].shape[0], 1))
+            runs = {"engine": runner(trainer.step, feeds),
+                    "ONNX Runtime": runner(tests.Fp32(make(), loss, threads=threads, **keywords).step, feeds)}
+            other = torch_steps(make(), f"{folder}/spec", trainer, feeds, loss, threads, **keywords)
+            if other:
+                runs["PyTorch"] = other.run
+            times = times_of(runs)
+            ratios = ", ".join(f"{times[name] / times['engine']:.2f} of {name}'s speed"
+                               for name in runs if name != "engine")
+            print(f"{task}: {1 / times['engine']:.0f} steps a second, {ratios}", flush=True)
+            if other:
+                other.close()
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--digits", type=pathlib.Path)
     parser.add_argument("--steps", type=int, default=300)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--only", choices=("digits", "speed"))
     words = parser.parse_args()
-    digits(words.digits, words.steps)
-    chains()
-    speed()
+    parts = {"digits": lambda: digits(words.digits, words.steps), "speed": lambda: speed(words.threads)}
+    for part in [words.only] if words.only else parts:
+        parts[part]()
 
 
 if __name__ == "__main__":

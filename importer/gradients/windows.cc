@@ -187,12 +187,61 @@ absl::Status GlobalAveragePool(Context& g) {
   return absl::OkStatus();
 }
 
+// The first element of each window that equals the maximum, place by place: 1 there, else 0.
+class FirstMaximum {
+ public:
+  explicit FirstMaximum(Context& g) : g_(g), zero_(g.Scalar(g.type(), 0)) {}
+
+  ValueId MaskOf(ValueId patch) {
+    const ValueId equal = g_.Emit("Equal", {patch, g_.output(0)});
+    const ValueId left = rest_ == kNone ? g_.Scalar(g_.type(), 1) : rest_;
+    const ValueId mask = g_.Emit("Where", {equal, left, zero_});
+    rest_ = g_.Sub(left, mask);
+    return mask;
+  }
+
+ private:
+  Context& g_;
+  const ValueId zero_;
+  ValueId rest_ = kNone;  // 1 where no earlier element was the maximum
+};
+
+// Whether the windows divide a plane into squares, which SpaceToDepth separates.
+bool IsOfSquares(const WindowForm& form, const Sizes& in, const Sizes& out) {
+  if (form.axes() != 2 || form.kernel != form.strides || form.kernel[0] != form.kernel[1]) {
+    return false;
+  }
+  for (size_t i = 0; i < 2; ++i) {
+    if (form.before[i] != 0 || form.dilations[i] != 1) return false;
+    if (in[i] != out[i] * form.kernel[i]) return false;
+  }
+  return true;
+}
+
+// Each element belongs to one window, so its gradient is moved to its place, and not added there.
+ValueId MaxPoolOfSquares(Context& g, const WindowForm& form, const Sizes& x, const Sizes& y) {
+  const std::vector<Attribute> size = {{"blocksize", form.kernel[0]}};
+  const ValueId squares = g.Emit("SpaceToDepth", {g.input(0)}, size);
+  FirstMaximum first(g);
+  std::vector<ValueId> parts;
+  for (int64_t place = 0; place < Product(form.kernel); ++place) {
+    const ValueId patch =
+        g.Slice(squares, {0, place * x[1], 0, 0}, {x[0], (place + 1) * x[1], y[2], y[3]});
+    parts.push_back(g.Mul(g.cotangent(), first.MaskOf(patch)));
+  }
+  return g.Emit("DepthToSpace", {g.Concat(parts, 1)}, size);
+}
+
 // dy goes to the first element of the window that equals the maximum.
 absl::Status MaxPool(Context& g) {
   if (g.output(1) != kNone) return g.Refuse("MaxPool with the output Indices has no gradient");
   const Sizes x = g.in_dims(0), y = g.out_dims();
   const Sizes in = SpatialOf(x), out = SpatialOf(y);
   const WindowForm form = WindowFormOf(g.node(), *IntsOf(g.node(), "kernel_shape"), in, out);
+  if (IsOfSquares(form, in, out)) {
+    g.Give(0, MaxPoolOfSquares(g, form, x, y));
+    return absl::OkStatus();
+  }
   const DataType type = g.type();
   const Sizes before = Joined({0, 0}, form.before), after = Joined({0, 0}, form.after);
   Sizes padded = x;
@@ -201,15 +250,11 @@ absl::Status MaxPool(Context& g) {
   if (padded != x) {
     source = g.Emit("Pad", {source, g.Ints(Joined(before, after)), g.Scalar(type, fp16::kLowest)});
   }
-  const ValueId zero = g.Scalar(type, 0);
-  ValueId rest = kNone, sum = kNone;  // rest: 1 where no earlier element was the maximum
+  FirstMaximum first(g);
+  ValueId sum = kNone;
   ForEachPlace(form.kernel, [&](const Sizes& place) {
     const ValueId patch = PatchOf(g, source, {x[0], x[1]}, form, out, place);
-    const ValueId equal = g.Emit("Equal", {patch, g.output(0)});
-    const ValueId left = rest == kNone ? g.Scalar(type, 1) : rest;
-    const ValueId mask = g.Emit("Where", {equal, left, zero});
-    rest = g.Sub(left, mask);
-    ValueId part = g.Mul(g.cotangent(), mask);
+    ValueId part = g.Mul(g.cotangent(), first.MaskOf(patch));
     Sizes sizes = y, begins(x.size(), 0), ends = y;
     for (size_t i = 0; i < form.axes(); ++i) {
       part = g.Spread(type, part, sizes, static_cast<int64_t>(i) + 2, form.strides[i]);

@@ -91,6 +91,21 @@ class Train(CliTest):
         other = anemone(*self.words("--optimizer", "sgd", "--checkpoint", folder, "--resume"))
         self.assertIn("of other training options", other.stderr)
 
+    def test_five_chains_of_five_fresh_processes(self):
+        """Orion's table 7: a step of a chain is a process of its own; chains diverged on the device."""
+        self.model = self.write(models.language(), "language.onnx")
+        np.savez(self.data, **models.tokens())
+        chains = []
+        for chain in range(5):
+            for step in range(1, 6):
+                document = self.train("--lr", "0.003", "--steps", str(step), "--resume", "--checkpoint",
+                                      self.folder / str(chain))
+            chains.append(document["loss"])
+        print("losses of each chain:", chains[0])
+        self.assertEqual([chains[0]] * 5, chains)
+        self.assertEqual(5, len(chains[0]))
+        self.assertLess(chains[0][-1], chains[0][0])
+
     def test_a_free_batch_is_bound(self):
         model = models.layered()
         for port in [*model.graph.input, *model.graph.output]:
@@ -145,6 +160,28 @@ class Train(CliTest):
         done = anemone(*self.words(loss="mse:logits:nothing"))
         self.assertEqual(1, done.returncode)
         self.assertIn("the data has no array 'nothing'", done.stderr)
+
+    def test_data_of_a_folder(self):
+        folder = self.folder / "arrays"
+        folder.mkdir()
+        for name, array in models.digits().items():
+            np.save(folder / f"{name}.npy", array)
+        expected = self.train("--steps", "5")["loss"]
+        self.data = folder
+        self.assertEqual(expected, self.train("--steps", "5")["loss"])
+
+    def test_the_preflight_counts_width_slices(self):
+        random = models.Random(1)
+        self.model = self.write(models.model_of(
+            "(float[4,1,8,8] x) => (float[4,2,8,8] y) { a = Conv<pads = [1,1,1,1]>(x, w1) "
+            "y = Conv<pads = [1,1,1,1]>(a, w2) }",
+            {"w1": random.weight(2, 1, 3, 3), "w2": random.weight(2, 2, 3, 3)}))
+        np.savez(self.data, x=np.ones((4, 1, 8, 8)), t=np.ones((4, 2, 8, 8)))
+        for target, is_told in (("h13", True), ("h14", True), ("h15", False), ("h17", False)):
+            done = anemone(*self.words("--steps", "1", "--target", target, loss="mse:y:t"))
+            self.assertEqual(0, done.returncode, done.stderr)
+            self.assertEqual(is_told, "inside the width" in done.stderr, target + done.stderr)
+            self.assertEqual(is_told, "lower --loss-scale" in done.stderr, target)
 
     def test_data_and_losses_that_are_not_numbers(self):
         data = models.digits()

@@ -49,14 +49,14 @@ def digits(count: int = 512, size: int = 8, seed: int = 5) -> dict[str, np.ndarr
     return {"x": images[:, None].astype(np.float32), "labels": labels.astype(np.int64)}
 
 
-def layered(batch: int = 32, seed: int = 1) -> onnx.ModelProto:
+def layered(batch: int = 32, seed: int = 1, width: int = 32) -> onnx.ModelProto:
     """Two linear layers."""
     random = Random(seed)
     return model_of(
         f"(float[{batch},1,8,8] x) => (float[{batch},10] logits) {{ f = Flatten(x) "
         "h = Gemm(f, w1, b1) r = Relu(h) logits = Gemm<transB = 1>(r, w2, b2) }",
-        {"w1": random.weight(64, 32), "b1": zeros(32),
-         "w2": random.weight(10, 32, fan_in=32), "b2": zeros(10)},
+        {"w1": random.weight(64, width), "b1": zeros(width),
+         "w2": random.weight(10, width, fan_in=width), "b2": zeros(10)},
     )
 
 

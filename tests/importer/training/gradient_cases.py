@@ -197,5 +197,9 @@ REFUSED = [
      "float[3,4] x", [3, 4], "negative steps"),
     ("Pad", f'p = {ints(0, 1, 0, 1)} y = Pad<mode = "edge">(x, p)', "float[3,4] x", [3, 6],
      "Pad in mode edge"),
+    ("ConvTranspose", "y = ConvTranspose(x, w)", "float[1,2,4,4] x, float[2,3,2,2] w", [1, 3, 5, 5],
+     "ConvTranspose has no gradient by its weights"),
+    *[(op, f"y, h = {op}<hidden_size = 3>(x, w, r)", f"float[2,1,4] x, float[1,{gates},4] w, float[1,{gates},3] r",
+       [2, 1, 1, 3], f"{op} has no gradient") for op, gates in (("LSTM", 12), ("GRU", 9), ("RNN", 3))],
     ("TopK", f"k = {ints(2)} y, i = TopK(x, k)", "float[3,4] x", [3, 2], "TopK has no gradient"),
 ]
