@@ -9,7 +9,7 @@ namespace anemone {
 
 absl::Status Simplify(Model& model, const ImportOptions& options) {
   if (!options.simplify) return Inference(model, {}).InferGraph(model.graph);
-  ANEMONE_RETURN_IF_ERROR(InferAndFold(model, options.evaluate));
+  ANEMONE_RETURN_IF_ERROR(InferAndFold(model, options.evaluate, options.gap_in_caches));
   return RunPasses(model, options.stop_after);
 }
 

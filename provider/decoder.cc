@@ -25,8 +25,10 @@ absl::Status NotADecoder(absl::string_view what) {
                    "; export the model with a cache (optimum: --task text-generation-with-past)"));
 }
 
+// One prompt's integers: 1 x n, or n for a port of rank 1.
 absl::StatusOr<Tensor> IntegersOf(const PortInfo& port, absl::Span<const int64_t> values) {
-  const std::vector<int64_t> dims = {1, static_cast<int64_t>(values.size())};
+  std::vector<int64_t> dims = {1, static_cast<int64_t>(values.size())};
+  if (port.dims.size() == 1) dims.erase(dims.begin());
   switch (port.type) {
     case DataType::kInt64:
       return Tensor::Int64s(dims, values);
@@ -54,10 +56,22 @@ absl::StatusOr<Generator::Names> DecoderNames(const Session& session) {
   const std::vector<PortInfo>& inputs = session.inputs();
   const PortInfo* ids = PortNamed(inputs, {"input_ids", "ids", "tokens"});
   const PortInfo* mask = PortNamed(inputs, {"attention_mask", "mask"});
-  const PortInfo* positions = PortNamed(inputs, {"position_ids", "positions"});
+  const PortInfo* positions = PortNamed(inputs, {"position_ids", "positions", "cache_position"});
   if (ids == nullptr) return NotADecoder("the model has no input input_ids");
+  if (ids->dims.size() == 2 && ids->dims[1] > 1) {
+    return NotADecoder(absl::StrCat("input '", Printable(ids->name), "' always has ", ids->dims[1],
+                                    " tokens, want one or any number"));
+  }
   for (const PortInfo& port : inputs) {
     if (&port == ids || &port == mask || &port == positions || port.has_default) continue;
+    if (port.name == "use_cache_branch") {
+      return absl::InvalidArgumentError(
+          "generate: the model is a merged decoder, with branches for with and without a cache "
+          "(input "
+          "'use_cache_branch'); give the file with a cache (decoder_with_past_model.onnx), or "
+          "export "
+          "with optimum 1.14 or later, whose model.onnx has one branch");
+    }
     return NotADecoder(absl::StrCat("input '", Printable(port.name), "' is not known"));
   }
   const PortInfo* logits = PortNamed(session.outputs(), {"logits"});
@@ -82,6 +96,8 @@ absl::StatusOr<std::map<std::string, Tensor>> DecoderInputs(const Generator::Nam
       values.assign(fresh.begin(), fresh.end());
     } else if (port.name == names.mask) {
       values.assign(tokens.size(), 1);
+      const int64_t most = port.dims.size() == 2 ? port.dims[1] : -1;  // of a cache of fixed size
+      if (most >= 0) values.resize(most);
     } else if (port.name == names.positions) {
       for (size_t i = 0; i < fresh.size(); ++i) values.push_back(past + static_cast<int64_t>(i));
     } else {

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "base/annotated.h"
 #include "base/status_macros.h"
 #include "engine/apple/apple_device.h"
@@ -12,8 +13,8 @@ namespace anemone {
 namespace {
 
 // Whether `auto` may use the engine of this machine.
-bool WantsApple(const Settings& settings, const Target& target, const SoftwareOptions& software) {
-  if (software.numerics.is_exact() || software.observed || settings.device_limits) return false;
+bool WantsApple(const Settings& settings, const Target& target, bool is_exact) {
+  if (is_exact || settings.hazards || settings.device_limits) return false;
   const auto host = AppleHostTarget();
   return host.ok() && *host == &target;
 }
@@ -29,9 +30,19 @@ absl::StatusOr<std::unique_ptr<Device>> MakeDevice(const Settings& settings, con
   }
   std::unique_ptr<Device> device = MakeSoftwareDevice(software);
   if (settings.device_limits) device = MakeLimitedDevice(std::move(device));
-  if (settings.device != "auto" || !WantsApple(settings, target, software)) return device;
+  if (settings.device != "auto" || !WantsApple(settings, target, software.numerics.is_exact())) {
+    return device;
+  }
   ANEMONE_ASSIGN_OR_RETURN(auto apple, OpenAppleDevice());
   return MakeFallbackDevice(std::move(apple), std::move(device), std::move(note));
+}
+
+std::string DeviceText(const Settings& settings) {
+  const auto target = FindTarget(settings.target);
+  const bool is_exact = absl::StartsWith(settings.numerics, "exact");
+  const bool is_apple = settings.device == "apple" || (settings.device == "auto" && target.ok() &&
+                                                       WantsApple(settings, **target, is_exact));
+  return is_apple ? "the engine of this Mac" : "software engine on this CPU";
 }
 
 }  // namespace anemone

@@ -24,6 +24,10 @@ absl::StatusOr<std::unique_ptr<Device>> MakeDevice(const Settings& settings, con
                                                    const SoftwareOptions& software,
                                                    std::function<void(const std::string&)> note);
 
+// Which of the two engines these settings choose, in words: "software engine on this CPU". The
+// settings are valid.
+std::string DeviceText(const Settings& settings);
+
 // What the devices of a session tell. Thread-safe.
 class DeviceNotes {
  public:

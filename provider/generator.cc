@@ -5,8 +5,12 @@
 #include <random>
 #include <utility>
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "base/annotated.h"
 #include "base/status_macros.h"
 #include "provider/decoder.h"
+#include "provider/ports.h"
 #include "provider/sampling.h"
 
 namespace anemone {
@@ -21,6 +25,24 @@ Settings WithCache(Settings settings) {
   return settings;
 }
 
+// The rows of caches of a fixed size; the largest number if they have no fixed size.
+int64_t MostRows(const Session& session) {
+  int64_t most = std::numeric_limits<int64_t>::max();
+  for (const auto& [input, output] : session.StatePairs()) {
+    const std::vector<int64_t>& dims = FindPort(session.inputs(), input)->dims;
+    if (dims.size() == 4 && dims[2] >= 0) most = std::min(most, dims[2]);
+  }
+  return most;
+}
+
+// A position behind the end of the model's table is an error of a Gather.
+absl::Status OfContext(const absl::Status& status, int64_t tokens) {
+  const bool is_long = absl::StrContains(status.message(), "out of data bounds");
+  return Annotated(status,
+                   absl::StrCat("generate: a context of ", tokens, " tokens",
+                                is_long ? " is longer than the positions of the model" : ""));
+}
+
 }  // namespace
 
 struct Generator::State {
@@ -29,7 +51,8 @@ struct Generator::State {
   Sampling sampling;
   std::mt19937_64 random;
   std::vector<int64_t> tokens;
-  int64_t past = 0;  // tokens in the cache
+  int64_t past = 0;       // tokens in the cache
+  int64_t most_rows = 0;  // of the cache
   std::vector<float> logits;
 
   absl::Status RunTo(int64_t end);
@@ -38,13 +61,20 @@ struct Generator::State {
 // Runs the model on the tokens before `end` that are not in the cache.
 absl::Status Generator::State::RunTo(int64_t end) {
   while (past < end) {
-    int64_t part = kLargestPart;
+    const std::vector<int64_t>& ids = FindPort(session.inputs(), names.ids)->dims;
+    int64_t part = ids.size() == 2 && ids[1] == 1 ? 1 : kLargestPart;
     while (part > end - past && part > kSmallestPart) part /= 2;
     if (part > end - past) part = 1;
+    if (past + part > most_rows) {
+      return absl::InvalidArgumentError(absl::StrCat("generate: a context of ", past + part,
+                                                     " tokens is longer than the model's cache of ",
+                                                     most_rows));
+    }
     const absl::Span<const int64_t> known(tokens.data(), static_cast<size_t>(past + part));
     ANEMONE_ASSIGN_OR_RETURN(auto inputs, DecoderInputs(names, session.inputs(), known, past));
-    ANEMONE_ASSIGN_OR_RETURN(const auto outputs, session.Run(inputs));
-    ANEMONE_ASSIGN_OR_RETURN(logits, LastLogits(outputs.at(names.logits)));
+    const auto outputs = session.Run(inputs);
+    if (!outputs.ok()) return OfContext(outputs.status(), past + part);
+    ANEMONE_ASSIGN_OR_RETURN(logits, LastLogits(outputs->at(names.logits)));
     past += part;
   }
   return absl::OkStatus();
@@ -60,8 +90,9 @@ absl::StatusOr<Generator> Generator::Of(absl::StatusOr<Session> session) {
   if (session->StatePairs().empty())
     return absl::InvalidArgumentError("generate: the model has no cache");
   ANEMONE_ASSIGN_OR_RETURN(Names names, DecoderNames(*session));
-  return Generator(
-      std::make_unique<State>(State{.session = *std::move(session), .names = std::move(names)}));
+  const int64_t most_rows = MostRows(*session);
+  return Generator(std::make_unique<State>(
+      State{.session = *std::move(session), .names = std::move(names), .most_rows = most_rows}));
 }
 
 absl::StatusOr<Generator> Generator::Load(const std::string& path, const Settings& settings) {
@@ -104,6 +135,11 @@ absl::StatusOr<int64_t> Generator::Next() {
   const std::vector<double> shares = TokenShares(logits, state_->sampling, state_->tokens);
   state_->tokens.push_back(ChooseToken(shares, state_->random));
   return state_->tokens.back();
+}
+
+Generator Generator::Fork() const {
+  return Generator(std::make_unique<State>(State{
+      .session = state_->session.Fork(), .names = state_->names, .most_rows = state_->most_rows}));
 }
 
 const std::vector<int64_t>& Generator::tokens() const { return state_->tokens; }

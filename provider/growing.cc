@@ -14,7 +14,7 @@
 namespace anemone {
 namespace {
 
-constexpr int64_t kFirstCapacity = 64;
+constexpr int64_t kFewestRows = 64;
 
 // The free axis along which the output is longer than the input; nullopt: there is none, or
 // several.
@@ -60,11 +60,12 @@ absl::StatusOr<Tensor> WithGap(const Tensor& mask, size_t axis, int64_t past, in
 }  // namespace
 
 Growing::Growing(const LoadSetup& setup, std::shared_ptr<const LoadedModel> model,
-                 std::vector<Cache> caches, std::vector<Mask> masks)
+                 std::vector<Cache> caches, std::vector<MaskPort> masks)
     : setup_(setup),
       model_(std::move(model)),
       caches_(std::move(caches)),
-      masks_(std::move(masks)) {}
+      masks_(std::move(masks)),
+      grouped_(HasGroupedCache(model_->graph(), CachesOf())) {}
 
 std::shared_ptr<Growing> Growing::Of(const LoadSetup& setup,
                                      std::shared_ptr<const LoadedModel> model,
@@ -84,10 +85,10 @@ std::shared_ptr<Growing> Growing::Of(const LoadSetup& setup,
       after = (*present.shape)[*axis].symbol;
     }
     if ((*past.shape)[*axis].symbol != before) return nullptr;
-    caches.push_back({p, pairs[p].input, pairs[p].output, *axis});
+    caches.push_back({{pairs[p].input, pairs[p].output}, p, *axis});
     is_cache[pairs[p].input] = true;
   }
-  std::vector<Mask> masks;
+  std::vector<MaskPort> masks;
   for (size_t i = 0; i < graph.inputs.size(); ++i) {
     const std::optional<Shape>& shape = graph.values[graph.inputs[i]].shape;
     for (size_t a = 0; shape && !is_cache[i] && a < shape->size(); ++a) {
@@ -132,10 +133,11 @@ std::optional<Growing::Sizes> Growing::SizesOf(const NamedValues& given, int64_t
           caches_.begin(), caches_.end(),
           [&](const Cache& cache) { return size_of(cache.input, cache.axis) == sizes.past; }) &&
       std::all_of(masks_.begin(), masks_.end(),
-                  [&](const Mask& mask) { return size_of(mask.input, mask.axis) == total; });
+                  [&](const MaskPort& mask) { return size_of(mask.input, mask.axis) == total; });
   if (!fits) return std::nullopt;
-  const auto needed = static_cast<uint64_t>(std::max({kFirstCapacity, total, at_least}));
-  sizes.capacity = static_cast<int64_t>(absl::bit_ceil(needed));
+  // After the run, the buffer has the new rows too.
+  const auto needed = static_cast<uint64_t>(std::max({kFewestRows, total + sizes.fresh, at_least}));
+  sizes.capacity = static_cast<int64_t>(absl::bit_ceil(needed)) - sizes.fresh;
   return sizes;
 }
 
@@ -151,7 +153,7 @@ InputShapes Growing::ShapesAt(const NamedValues& given, const Sizes& sizes, int6
   for (const Cache& cache : caches_) {
     shapes[graph().values[graph().inputs[cache.input]].name][cache.axis] = past;
   }
-  for (const Mask& mask : masks_) {
+  for (const MaskPort& mask : masks_) {
     shapes[graph().values[graph().inputs[mask.input]].name][mask.axis] = past + sizes.fresh;
   }
   return shapes;
@@ -161,7 +163,17 @@ ImportOptions Growing::ImportingAt(const NamedValues& given, const Sizes& sizes,
                                    int64_t past) const {
   ImportOptions options = ImportingOptions(setup_.settings, setup_.runtime);
   for (const auto& [input, shape] : ShapesAt(given, sizes, past)) options.shapes[input] = shape;
+  options.gap_in_caches = grouped_;
   return options;
+}
+
+// Of every length. A 0 of a mask would move the rows that are used.
+absl::Status Growing::ProveGrouped(Program& program) const {
+  ANEMONE_RETURN_IF_ERROR(ProveGroupedCaches(model_->sizes->free(), CachesOf(), masks_));
+  for (const MaskPort& mask : masks_) {
+    program.masks.push_back({mask.input, static_cast<int>(mask.axis), /*all=*/true});
+  }
+  return absl::OkStatus();
 }
 
 // kFailedPrecondition: why unused rows may change a result.
@@ -175,7 +187,7 @@ absl::Status Growing::Prove(const NamedValues& given, const Sizes& sizes, Progra
   ANEMONE_ASSIGN_OR_RETURN(const Model whole, import(sizes.capacity));
   for (const int64_t past : {int64_t{1}, sizes.capacity - 1}) {
     ANEMONE_ASSIGN_OR_RETURN(const Model exact, import(past));
-    const Gap gap = {sizes.capacity + sizes.fresh, past + sizes.fresh, sizes.fresh};
+    const Gap gap = {sizes.rows(), past + sizes.fresh, sizes.fresh};
     const PaddingVerdict verdict = ProvePadding(whole, exact, {&gap, 1});
     if (!verdict.proof) return absl::FailedPreconditionError(verdict.refusal);
     program.masks.insert(program.masks.end(), verdict.proof->masks.begin(),
@@ -213,7 +225,7 @@ absl::Status Growing::AppendRows(Graph& made) const {
 
 absl::StatusOr<Growing::Program> Growing::Make(const NamedValues& given, const Sizes& sizes) {
   Program program;
-  const absl::Status proven = Prove(given, sizes, program);
+  const absl::Status proven = grouped_ ? ProveGrouped(program) : Prove(given, sizes, program);
   if (absl::IsFailedPrecondition(proven) || absl::IsInvalidArgument(proven)) {
     Refuse(std::string(proven.message()));
     return program;
@@ -276,7 +288,7 @@ absl::StatusOr<std::optional<Growing::Job>> Growing::Prepare(const NamedValues& 
     const auto mask = given.find(name_of(condition.input));
     if (mask == given.end() || !Holds(condition, mask->second.tensor)) return std::nullopt;
   }
-  Job job{program.model, given, sizes->capacity};
+  Job job{program.model, given, sizes->rows()};
   for (const Cache& cache : caches_) {
     const Tensor& value = given.at(name_of(cache.input)).tensor;
     std::vector<int64_t> dims = value.dims();
@@ -284,7 +296,7 @@ absl::StatusOr<std::optional<Growing::Job>> Growing::Prepare(const NamedValues& 
     ANEMONE_ASSIGN_OR_RETURN(job.inputs[name_of(cache.input)],
                              ZeroFill(value.type(), std::move(dims)));
   }
-  for (const Mask& mask : masks_) {
+  for (const MaskPort& mask : masks_) {
     OnnxValue& value = job.inputs.at(name_of(mask.input));
     ANEMONE_ASSIGN_OR_RETURN(value, WithGap(value.tensor, mask.axis, sizes->past, sizes->capacity));
   }

@@ -1,11 +1,13 @@
 // provider/growing.h: a state that grows, such as the keys and values of a decoder: each run
-// appends rows to it. The rows are in a buffer of a capacity that doubles, and a program is
-// compiled for the capacity and not for each length. Unused rows are hidden by the model's own
-// mask: an input as long as old and new rows together, in which a 0 is put for each of them: for 5
-// rows and a new one, with a capacity of 8, the mask 111111 becomes 11111 000 1.
+// appends rows to it. The rows are in a buffer, and a program is compiled for its capacity and not
+// for each length: capacity and new rows together are 64, 128, ... rows. Unused rows are hidden by
+// the model's own mask: an input as long as old and new rows together, in which a 0 is put for each
+// of them: for 5 rows and a new one, with a capacity of 7, the mask 111111 becomes 11111 00 1.
 //
 // That this changes nothing is proven (importer/padding/padding.h) for the first and the last
-// length of a capacity; without a proof, runs have programs of their exact sizes.
+// length of a capacity, or from the form of the graph if the caches are those of
+// GroupQueryAttention (importer/padding/grouped_caches.h). Without a proof, runs have programs of
+// their exact sizes.
 #ifndef ANEMONE_PROVIDER_GROWING_H_
 #define ANEMONE_PROVIDER_GROWING_H_
 
@@ -21,6 +23,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "importer/padding/grouped_caches.h"
 #include "importer/padding/padding.h"
 #include "provider/buckets/bucketing.h"
 #include "provider/load_setup.h"
@@ -34,8 +37,8 @@ namespace anemone {
 class Growing {
  public:
   // A pair whose output is longer than its input along one axis: the old rows, then new ones.
-  struct Cache {
-    size_t pair = 0, input = 0, output = 0;
+  struct Cache : CachePorts {
+    size_t pair = 0;
     size_t axis = 0;
   };
 
@@ -50,10 +53,10 @@ class Growing {
   struct Job {
     std::shared_ptr<const LoadedModel> program;
     NamedValues inputs;  // those of caches are fills, which the run ignores
-    int64_t capacity = 0;
+    int64_t rows = 0;  // of the capacity, and new ones
   };
   // `given` has values for all inputs, and for caches values of their length (or fills).
-  // The capacity is at least `at_least`. Nullopt: run the model at the exact sizes; refusal() says
+  // The program has `at_least` rows or more. Nullopt: run the model at the exact sizes; refusal() says
   // why. Errors: those of making a program.
   absl::StatusOr<std::optional<Job>> Prepare(const NamedValues& given, int64_t at_least);
 
@@ -61,19 +64,17 @@ class Growing {
   std::string refusal();
 
  private:
-  struct Mask {
-    size_t input = 0, axis = 0;
-  };
   struct Program {
     std::shared_ptr<const LoadedModel> model;  // null: not proven
     std::vector<MaskCondition> masks;
   };
   struct Sizes {
     int64_t past = 0, fresh = 0, capacity = 0;
+    int64_t rows() const { return capacity + fresh; }
   };
 
   Growing(const LoadSetup& setup, std::shared_ptr<const LoadedModel> model,
-          std::vector<Cache> caches, std::vector<Mask> masks);
+          std::vector<Cache> caches, std::vector<MaskPort> masks);
   const Graph& graph() const { return model_->graph(); }
   std::optional<Sizes> SizesOf(const NamedValues& given, int64_t at_least) const;
   InputShapes ShapesAt(const NamedValues& given, const Sizes& sizes, int64_t past) const;
@@ -81,6 +82,8 @@ class Growing {
   absl::StatusOr<Program> ProgramOf(const NamedValues& given, const Sizes& sizes);
   std::optional<Program> Find(const InputShapes& shapes);
   absl::StatusOr<Program> Make(const NamedValues& given, const Sizes& sizes);
+  std::vector<CachePorts> CachesOf() const { return {caches_.begin(), caches_.end()}; }
+  absl::Status ProveGrouped(Program& program) const;
   absl::Status Prove(const NamedValues& given, const Sizes& sizes, Program& program) const;
   absl::Status AppendRows(Graph& made) const;
   void Refuse(std::string why);
@@ -88,7 +91,8 @@ class Growing {
   const LoadSetup setup_;
   const std::shared_ptr<const LoadedModel> model_;
   const std::vector<Cache> caches_;
-  const std::vector<Mask> masks_;
+  const std::vector<MaskPort> masks_;
+  const bool grouped_;  // the caches are those of GroupQueryAttention
 
   std::mutex making_;                                    // held while making a program
   std::mutex mutex_;                                     // guards the members below

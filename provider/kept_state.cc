@@ -10,6 +10,7 @@
 #include "base/status_macros.h"
 #include "engine/constant.h"
 #include "engine/dims.h"
+#include "importer/padding/grouped_caches.h"
 #include "provider/ports.h"
 
 namespace anemone {
@@ -103,6 +104,9 @@ absl::StatusOr<Tensor> KeptState::FirstValue(size_t pair, const NamedValues& giv
     }
     const bool grows = output.shape && axis < output.shape->size() &&
                        ((*output.shape)[axis].known() || (*output.shape)[axis].symbol != symbol);
+    if (dims[axis] < 0 && axis + 1 == dims.size()) {
+      dims[axis] = GroupedHeadSize(graph, graph.inputs[pairs_[pair].input]).value_or(-1);
+    }
     if (dims[axis] < 0 && grows) dims[axis] = 0;
     if (dims[axis] < 0) {
       return absl::InvalidArgumentError(absl::StrCat(
@@ -193,7 +197,7 @@ absl::StatusOr<NamedValues> KeptState::RunFilled(NamedValues& filled, const Name
   NamedValues inputs = filled;
   std::optional<Growing::Job> grown;
   if (growing_ != nullptr) {
-    ANEMONE_ASSIGN_OR_RETURN(grown, growing_->Prepare(filled, capacity_));
+    ANEMONE_ASSIGN_OR_RETURN(grown, growing_->Prepare(filled, rows_));
   }
   if (grown) {
     program = std::move(grown->program);
@@ -203,7 +207,7 @@ absl::StatusOr<NamedValues> KeptState::RunFilled(NamedValues& filled, const Name
     program = job.program;
   }
   ANEMONE_RETURN_IF_ERROR(MoveTo(std::move(program), grown.has_value()));
-  capacity_ = grown ? grown->capacity : 0;
+  rows_ = grown ? grown->rows : 0;
   for (size_t p = 0; p < pairs_.size(); ++p) {
     const std::string& name = InputOf(p).name;
     const bool is_given = given.contains(name);

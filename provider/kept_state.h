@@ -89,7 +89,7 @@ class KeptState {
   std::mutex mutex_;                            // guards the members below; held while a run lasts
   std::vector<Kept> kept_;                      // by pair
   std::shared_ptr<const LoadedModel> program_;  // whose surfaces hold values; null at first
-  int64_t capacity_ = 0;                        // of its caches that grow; 0: they do not
+  int64_t rows_ = 0;                            // of its caches that grow; 0: they do not
   Scheduler::Resident resident_;
   std::vector<int> place_;  // by pair: its index in resident_.pairs, or -1
 };

@@ -322,6 +322,7 @@ void AddGenerator(nb::module_& module) {
            })
       .def("next", [](Generator& g) { return Unlocked([&] { return g.Next(); }); })
       .def("logits", [](Generator& g) { return Unlocked([&] { return g.Logits(); }); })
+      .def("fork", &Generator::Fork)
       .def("plan_text",
            [](const Generator& g, int width) { return StrOf(g.session().PlanText(false, width)); });
   module.def("token_shares",

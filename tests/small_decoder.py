@@ -6,9 +6,11 @@ from onnx import TensorProto, helper, numpy_helper
 FLOAT, INT64 = TensorProto.FLOAT, TensorProto.INT64
 
 
-def decoder(layers=2, heads=2, size=8, vocabulary=64, longest=2048, seed=3, learned=True):
+def decoder(layers=2, heads=2, size=8, vocabulary=64, longest=2048, seed=3, learned=True, buffer=0):
     """Blocks of attention and a gated layer, with free lengths. `learned`: position_ids is an input;
-    else positions come from the length of the cache, as in models without that input."""
+    else positions come from the length of the cache, as in models without that input. `buffer`: the caches have
+    this many rows, and new ones are written at the input cache_position (static caches, as torch.export writes
+    index_copy)."""
     random = np.random.default_rng(seed)
     width = heads * size
     nodes, constants = [], []
@@ -43,24 +45,30 @@ def decoder(layers=2, heads=2, size=8, vocabulary=64, longest=2048, seed=3, lear
     constant("behind", np.array([1], np.int64))
     constant("step", np.int64(1))
     constant("nothing", np.float32(0))
-    # A token sees those before it: keys 0 to t, queries t - n to t.
-    node("Squeeze", [node("Shape", ["attention_mask"], "t0", start=1, end=2)], "t")
-    node("Squeeze", [node("Shape", ["input_ids"], "n0", start=1, end=2)], "n")
-    queries = node("Range", [node("Sub", ["t", "n"], "p"), "t", "step"], "queries")
-    node("LessOrEqual", [node("Range", ["none", "t", "step"], "keys"), node("Unsqueeze", [queries, "behind"], "rows")],
-         "seen")
-    positions = "position_ids" if learned else node("Unsqueeze", [queries, "first"], "places")
+    if buffer:
+        constant("keys", np.arange(buffer))
+        positions = queries = "cache_position"
+    else:  # A token sees those before it: keys 0 to t, queries t - n to t.
+        node("Squeeze", [node("Shape", ["attention_mask"], "t0", start=1, end=2)], "t")
+        node("Squeeze", [node("Shape", ["input_ids"], "n0", start=1, end=2)], "n")
+        queries = node("Range", [node("Sub", ["t", "n"], "p"), "t", "step"], "queries")
+        node("Range", ["none", "t", "step"], "keys")
+        positions = "position_ids" if learned else node("Unsqueeze", [queries, "first"], "places")
+    node("LessOrEqual", ["keys", node("Unsqueeze", [queries, "behind"], "rows")], "seen")
     table = constant("table", (random.standard_normal((longest, width)) * 0.3).astype(np.float32))
     words = constant("words", random.standard_normal((vocabulary, width)).astype(np.float32))
     x = node("Add", [node("Gather", [words, "input_ids"], "embedded"),
                      node("Gather", [table, positions], "placed")], "x")
-    node("Cast", [node("Unsqueeze", ["attention_mask", "middle"], "m0")], "m1", to=FLOAT)
-    node("Add", [node("Mul", [node("Sub", ["one", "m1"], "m2"), "far"], "m3"),
-                 node("Where", ["seen", "nothing", "far"], "causal")], "m4")
-    node("Max", ["m4", "far"], "masked")
-    inputs = [("input_ids", INT64, [1, "sequence_length"]),
-              ("attention_mask", INT64, [1, "past_sequence_length + sequence_length"])]
-    if learned:
+    causal = node("Where", ["seen", "nothing", "far"], "masked" if buffer else "causal")
+    inputs = [("input_ids", INT64, [1, "sequence_length"])]
+    if buffer:
+        inputs.append(("cache_position", INT64, ["sequence_length"]))
+    else:
+        node("Cast", [node("Unsqueeze", ["attention_mask", "middle"], "m0")], "m1", to=FLOAT)
+        node("Add", [node("Mul", [node("Sub", ["one", "m1"], "m2"), "far"], "m3"), causal], "m4")
+        node("Max", ["m4", "far"], "masked")
+        inputs.append(("attention_mask", INT64, [1, "past_sequence_length + sequence_length"]))
+    if learned and not buffer:
         inputs.append(("position_ids", INT64, [1, "sequence_length"]))
     outputs = [("logits", FLOAT, [1, "sequence_length", vocabulary])]
     for i in range(layers):
@@ -73,9 +81,15 @@ def decoder(layers=2, heads=2, size=8, vocabulary=64, longest=2048, seed=3, lear
             parts[part] = node("Transpose", [split], name + part + "t", perm=[0, 2, 1, 3])
         for part, kind in (("k", "key"), ("v", "value")):
             past, present = f"past_key_values.{i}.{kind}", f"present.{i}.{kind}"
-            inputs.append((past, FLOAT, [1, heads, "past_sequence_length", size]))
-            outputs.append((present, FLOAT, [1, heads, "past_sequence_length + sequence_length", size]))
-            node("Concat", [past, parts[part]], present, axis=2)
+            inputs.append((past, FLOAT, [1, heads, buffer or "past_sequence_length", size]))
+            outputs.append((present, FLOAT, [1, heads, buffer or "past_sequence_length + sequence_length", size]))
+            if buffer:
+                rows = [node("Transpose", [old], present + f".{i}", perm=[2, 0, 1, 3])
+                        for i, old in enumerate((past, parts[part]))]
+                written = node("ScatterND", [rows[0], "rows", rows[1]], present + ".written")
+                node("Transpose", [written], present, perm=[1, 2, 0, 3])
+            else:
+                node("Concat", [past, parts[part]], present, axis=2)
         kt = node("Transpose", [f"present.{i}.key"], name + "keys", perm=[0, 1, 3, 2])
         scores = node("Mul", [node("MatMul", [parts["q"], kt], name + "s0"), "scale"], name + "s1")
         shares = node("Softmax", [node("Add", [scores, "masked"], name + "s2")], name + "s3", axis=-1)

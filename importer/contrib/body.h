@@ -32,8 +32,13 @@ class ContribBody : public LiftContext {
   // Returns the constant of a value, computed on demand, or null if it is not constant.
   using Constants = std::function<absl::StatusOr<const Tensor*>(ValueId)>;
 
-  ContribBody(Model& model, Graph& graph, NameScope& names, const Node& node, Constants constants)
-      : LiftContext(model, graph, names, node), constants_(std::move(constants)) {}
+  ContribBody(Model& model, Graph& graph, NameScope& names, const Node& node, Constants constants,
+              bool gap_in_caches)
+      : LiftContext(model, graph, names, node),
+        constants_(std::move(constants)),
+        gap_in_caches_(gap_in_caches) {}
+
+  bool gap_in_caches() const { return gap_in_caches_; }  // ImportOptions
 
   // Declares that this form is not expanded. kept() returns the reason from then on; the returned
   // error status only ends the builder.
@@ -100,6 +105,7 @@ class ContribBody : public LiftContext {
   const T* Find(absl::string_view name);
 
   Constants constants_;
+  const bool gap_in_caches_;
   std::optional<std::string> kept_;
   std::set<std::string> asked_;  // attributes that were read, with the right type
 };

@@ -8,6 +8,7 @@
 #include <limits>
 #include <optional>
 
+#include "base/fp16.h"
 #include "base/status_macros.h"
 #include "importer/contrib/attention.h"
 #include "importer/contrib/builders.h"
@@ -39,6 +40,7 @@ enum class Cache {
   kFresh,   // no old ones
   kBehind,  // appended to the old ones
   kPlaced,  // stored at the positions that seqlens_k gives
+  kGap,     // appended to the old ones, of which seqlens_k gives the number that is used
 };
 
 struct Grouped {
@@ -126,7 +128,8 @@ absl::Status CheckCache(ContribBody& b, Grouped& g) {
              "a batch of several sequences with more than one new token each is not supported"));
   // seqlens_k is total_sequence_length - 1 for the longest image; here it is the only image.
   const bool is_full = g.batch == 1 && g.present == g.past + g.queries;
-  g.cache = is_full ? Cache::kBehind : Cache::kPlaced;
+  const Cache full = b.gap_in_caches() ? Cache::kGap : Cache::kBehind;
+  g.cache = is_full ? full : Cache::kPlaced;
   return b.Need(g.present == g.past || g.present == g.past + g.queries,
                 "the cache has an unsupported length");
 }
@@ -144,7 +147,8 @@ absl::Status CheckTables(ContribBody& b, Grouped& g) {
                       b.value(b.input(kPositions)).type == DataType::kInt64,
                   "position_ids has an unexpected shape or type");
   }
-  return b.Need(g.keys() <= cos[0], "the cos and sin tables are too short");
+  // Rows of a gap have no position.
+  return b.Need(g.cache == Cache::kGap || g.keys() <= cos[0], "the cos and sin tables are too short");
 }
 
 absl::StatusOr<Grouped> CheckGrouped(ContribBody& b) {
@@ -199,7 +203,7 @@ ValueId QueryPositions(ContribBody& b, const Grouped& g) {
 // Cosines and sines of the new positions.
 Rotation RotationOf(ContribBody& b, const Grouped& g) {
   Rotation rotation{.interleaved = g.interleaved};
-  const bool at_run_time = b.Has(kPositions) || g.cache == Cache::kPlaced;
+  const bool at_run_time = b.Has(kPositions) || g.cache == Cache::kPlaced || g.cache == Cache::kGap;
   if (!at_run_time) {
     const int64_t from = g.cache == Cache::kBehind ? g.past : 0;
     rotation.dims = {1, 1, g.queries, g.pairs};
@@ -223,6 +227,19 @@ Rotation RotationOf(ContribBody& b, const Grouped& g) {
   rotation.cos = b.Reshape(b.Gather(b.input(kCos), 0, at), rotation.dims);
   rotation.sin = b.Reshape(b.Gather(b.input(kSin), 0, at), rotation.dims);
   return WithSigns(b, rotation);
+}
+
+// True where a query may attend to a new key, by the positions of both: 1 x 1 x queries x keys, of
+// which the last `queries` are new.
+Tensor SeenByPosition(const Grouped& g, int64_t keys) {
+  const int64_t before = keys - g.queries;
+  const int64_t window = g.window > 0 ? std::min(g.window, keys) : keys;
+  Tensor seen = Tensor::Zeros(DataType::kBool, {1, 1, g.queries, keys});
+  for (int64_t i = 0; i < seen.elements(); ++i) {
+    const int64_t key = i % keys, query = before + i / keys;
+    seen.mutable_data<bool>()[i] = key <= query && key > query - window;
+  }
+  return seen;
 }
 
 // Masks for Cache::kPlaced: `kept` and `fresh` are 1 where an old key is kept and where a new one
@@ -255,17 +272,28 @@ Places PlacesOf(ContribBody& b, const Grouped& g) {
   return places;
 }
 
+// The mask for Cache::kGap: of the old keys, those before the first query are used.
+ValueId MaskWithGap(ContribBody& b, const Grouped& g) {
+  const ContribBody::Aside aside(b, "positions-of-keys");
+  const ValueId at = b.Reshape(QueryPositions(b, g), {1, 1, g.queries, 1});
+  const ValueId columns = b.Count(DataType::kInt32, g.past, {1, 1, 1, g.past});
+  ValueId old = b.Emit("Less", {columns, b.Slice(at, 2, 0, 1)});
+  if (g.window > 0) {
+    const auto window = static_cast<int32_t>(g.window);
+    const ValueId width = b.Constant(Tensor::Of<int32_t>(DataType::kInt32, {}, {window}));
+    old = b.Emit("And", {old, b.Emit("Greater", {columns, b.Emit("Sub", {at, width})})});
+  } else if (g.queries > 1) {
+    old = b.Emit("Expand", {old, b.Ints({1, 1, g.queries, g.past})});
+  }
+  const ValueId seen = b.Concat({old, b.Constant(SeenByPosition(g, g.queries))}, 3);
+  // Not LowestOf(): this crosses to the engine, where that of float32 would be infinite.
+  return b.Emit("Where", {seen, b.Scalar(g.type, 0), b.Scalar(g.type, fp16::kLowest)});
+}
+
 // The mask of keys for queries at known positions; kNone if every query attends to every key.
 ValueId FixedMask(ContribBody& b, const Grouped& g) {
-  const int64_t keys = g.keys(), before = keys - g.queries;
-  const int64_t window = g.window > 0 ? std::min(g.window, keys) : keys;
-  if (g.queries == 1 && window == keys) return kNone;
-  Tensor seen = Tensor::Zeros(DataType::kBool, {1, 1, g.queries, keys});
-  for (int64_t i = 0; i < seen.elements(); ++i) {
-    const int64_t key = i % keys, query = before + i / keys;
-    seen.mutable_data<bool>()[i] = key <= query && key > query - window;
-  }
-  return b.Emit("Where", {b.Constant(std::move(seen)), b.Scalar(g.type, 0),
+  if (g.queries == 1 && (g.window <= 0 || g.window >= g.keys())) return kNone;
+  return b.Emit("Where", {b.Constant(SeenByPosition(g, g.keys())), b.Scalar(g.type, 0),
                           b.Scalar(g.type, LowestOf(g.type))});
 }
 
@@ -286,6 +314,7 @@ ValueId Cached(ContribBody& b, const Grouped& g, const Places& places, ValueId p
     case Cache::kFresh:
       return fresh;
     case Cache::kBehind:
+    case Cache::kGap:
       return b.Concat({past, fresh}, 2);
     case Cache::kPlaced:
       break;
@@ -312,8 +341,16 @@ absl::Status ExpandGroupQueryAttention(ContribBody& b) {
     form.q = Rotated(b, form.q, {g.batch, g.heads, g.queries, g.size}, rotation);
     form.k = Rotated(b, form.k, {g.batch, g.groups, g.queries, g.size}, rotation);
   }
+  // The query heads of a group are the queries of one head, so that nothing is repeated. Masks of one
+  // query fit to each of them.
+  const bool joins = g.queries == 1 && form.repeats > 1 && !b.Has(kAdded);
+  if (joins) {
+    form.q = b.Reshape(form.q, {g.batch, g.groups, form.repeats, g.size});
+    form.repeats = 1;
+  }
   Places places;
   if (g.cache == Cache::kPlaced) places = PlacesOf(b, g);
+  if (g.cache == Cache::kGap) places.mask = MaskWithGap(b, g);
   form.k = Cached(b, g, places, b.input(kPastKey), form.k);
   form.v = Cached(b, g, places, b.input(kPastValue), form.v);
   ANEMONE_RETURN_IF_ERROR(b.Give(kPresentKey, Padded(b, g, form.k, g.keys())));
@@ -323,7 +360,8 @@ absl::Status ExpandGroupQueryAttention(ContribBody& b) {
   form.softcap = g.softcap;
   form.masks = {b.input(kAdded), places.mask == kNone ? FixedMask(b, g) : places.mask};
   const ValueId y = Attended(b, form);
-  return b.Give(kY, FromHeads(b, y, {g.batch, g.queries, q_width}));
+  const Sizes y_dims = {g.batch, g.queries, q_width};
+  return b.Give(kY, joins ? b.Reshape(y, y_dims) : FromHeads(b, y, y_dims));
 }
 
 }  // namespace anemone

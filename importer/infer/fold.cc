@@ -55,9 +55,10 @@ struct Walk {
 
 class Folder {
  public:
-  Folder(Model& model, const Evaluator& evaluate)
+  Folder(Model& model, const Evaluator& evaluate, bool gap_in_caches)
       : model_(model),
         evaluate_(evaluate),
+        gap_in_caches_(gap_in_caches),
         names_(model.graph),
         inference_(model, {.constant = [this](Graph&, ValueId id) { return ConstantOf(id); },
                            .body = [this](Graph& body) { return WalkBody(body); }}) {}
@@ -86,6 +87,7 @@ class Folder {
 
   Model& model_;
   const Evaluator& evaluate_;
+  const bool gap_in_caches_;
   NameScope names_;
   Inference inference_;
   std::vector<Walk*> walks_;  // from the main graph to the current body
@@ -248,7 +250,8 @@ absl::StatusOr<bool> Folder::Unroll(Walk& walk, const Node& node) {
 absl::StatusOr<bool> Folder::InlineContrib(Walk& walk, Node& node) {
   if (!IsContrib(node)) return false;
   const size_t origins = model_.origins.size();
-  ContribBody body(model_, walk.graph, names_, node, [this](ValueId id) { return ConstantOf(id); });
+  ContribBody body(model_, walk.graph, names_, node, [this](ValueId id) { return ConstantOf(id); },
+                   gap_in_caches_);
   ANEMONE_ASSIGN_OR_RETURN(const std::optional<std::string> kept, ExpandContrib(body));
   walk.uses.resize(walk.graph.values.size());
   if (kept) {
@@ -402,8 +405,8 @@ absl::Status Folder::TryEvaluate(Walk& walk, absl::Span<const Node> nodes) {
 
 }  // namespace
 
-absl::Status InferAndFold(Model& model, const Evaluator& evaluate) {
-  return Folder(model, evaluate).WalkGraph(model.graph);
+absl::Status InferAndFold(Model& model, const Evaluator& evaluate, bool gap_in_caches) {
+  return Folder(model, evaluate, gap_in_caches).WalkGraph(model.graph);
 }
 
 }  // namespace anemone

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -85,6 +86,7 @@ class Prover {
   absl::Status Keep(ValueId bucket, ValueId exact, Flow flow);
   absl::StatusOr<Flow> FlowOf(ValueId bucket, ValueId exact);
   absl::Status RelyOn(const FlowStretch& masked);
+  absl::Status RelyOnPositions(ValueId positions);
   absl::StatusOr<PaddingProof> Finish();
 
   const Model& model_;
@@ -187,7 +189,8 @@ absl::Status Prover::Follow(const Node& bucket, const Node& exact) {
                               }
                               return FlowOf(bucket.inputs[i], exact.inputs[i]);
                             },
-                            [&](const FlowStretch& masked) { return RelyOn(masked); }};
+                            [&](const FlowStretch& masked) { return RelyOn(masked); },
+                            [&](ValueId positions) { return RelyOnPositions(positions); }};
   ANEMONE_ASSIGN_OR_RETURN(std::vector<Flow> made, CarryPaddingWith(step, gaps_));
   made.resize(std::max(made.size(), bucket.outputs.size()));
   for (size_t i = 0; i < bucket.outputs.size(); ++i) {
@@ -236,6 +239,24 @@ absl::Status Prover::RelyOn(const FlowStretch& masked) {
                                                         "', which may mask whole rows"));
     }
   }
+  return absl::OkStatus();
+}
+
+absl::Status Prover::RelyOnPositions(ValueId positions) {
+  static const std::set<std::string> kMoves = {"Cast", "Identity", "Reshape", "Squeeze",
+                                               "Unsqueeze"};
+  for (NodeId id = bucket_.values[positions].producer; id != kNone;
+       id = bucket_.values[positions].producer) {
+    const Node& node = bucket_.nodes[id];
+    if (!node.domain.empty() || !kMoves.contains(node.op_type)) break;
+    positions = node.inputs[0];
+  }
+  const auto input = std::find(bucket_.inputs.begin(), bucket_.inputs.end(), positions);
+  if (input == bucket_.inputs.end()) {
+    return absl::FailedPreconditionError("it selects computed positions of the padded axis");
+  }
+  proof_.masks.push_back({.input = static_cast<size_t>(input - bucket_.inputs.begin()),
+                          .not_negative = true});
   return absl::OkStatus();
 }
 

@@ -44,14 +44,17 @@ struct Stretch {
 using PaddedLayout = std::vector<std::vector<Stretch>>;
 
 // A condition on the inputs of a run: this mask must keep at least one element. In a row in which
-// all scores are masked, softmax distributes the weight evenly, including the padding.
+// all scores are masked, softmax distributes the weight evenly, including the padding. Or this input
+// has positions of a table, which must not be counted from its end.
 struct MaskCondition {
   size_t input = 0;  // index of the graph's inputs
   int axis = 0;      // the padded axis
   bool all =
       false;  // if true, no element may be 0; else each row along `axis` needs one that is not
+  bool not_negative = false;  // if true, the condition is that no element is negative
   friend bool operator<(const MaskCondition& a, const MaskCondition& b) {
-    return std::tie(a.input, a.axis, a.all) < std::tie(b.input, b.axis, b.all);
+    return std::tie(a.input, a.axis, a.all, a.not_negative) <
+           std::tie(b.input, b.axis, b.all, b.not_negative);
   }
 };
 

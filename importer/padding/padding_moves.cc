@@ -194,6 +194,32 @@ Flows Concatenated(const PaddingStep& step, absl::Span<const Gap> gaps) {
   return One(std::move(made));
 }
 
+// True if Gather selects rows of a constant that only has more rows in the bucket.
+bool IsLongerTable(const PaddingStep& step) {
+  const Value& bucket = step.bucket_graph.values[step.bucket.inputs[0]];
+  const Value& exact = step.exact_graph.values[step.exact.inputs[0]];
+  if (IntOr(step.bucket, "axis", 0) != 0 || !bucket.constant || !exact.constant) return false;
+  const Tensor &more = *bucket.constant, &less = *exact.constant;
+  if (more.type() != less.type() || more.dims().empty() || less.dims().empty()) return false;
+  if (more.compressed() != nullptr || less.compressed() != nullptr) return false;
+  std::vector<int64_t> dims = more.dims();
+  dims[0] = less.dims()[0];
+  if (dims != less.dims() || dims[0] >= more.dims()[0] || BitsOf(more.type()) % 8 != 0) return false;
+  if (more.is_fill() || less.is_fill()) return false;
+  const absl::Span<const std::byte> rows = less.bytes();
+  return std::equal(rows.begin(), rows.end(), more.bytes().begin());
+}
+
+// The exact model has the rows that it selects, so they are the same ones.
+Flows CarryTable(const PaddingStep& step) {
+  ANEMONE_RETURN_IF_ERROR(step.rely_on_positions(step.bucket.inputs[1]));
+  ANEMONE_ASSIGN_OR_RETURN(const Flow indices, step.flow(1));
+  if (indices.padded()) return Mixes("selects positions of the padded axis");
+  Flow data;
+  for (const int64_t size : step.InputSizes(0).full) data.axes.push_back(PlainAxis(size));
+  return One(Gathered(std::move(data), 0, indices));
+}
+
 }  // namespace
 
 int64_t TailOf(absl::Span<const Gap> gaps, int64_t full, int64_t used) {
@@ -209,6 +235,7 @@ Flows CarryPaddingWith(const PaddingStep& step, absl::Span<const Gap> gaps) {
   if (gaps.empty() || !step.bucket.domain.empty()) return CarryPadding(step);
   if (step.bucket.op_type == "Concat") return Concatenated(step, gaps);
   if (step.bucket.op_type == "Gather") {
+    if (IsLongerTable(step)) return CarryTable(step);
     ANEMONE_ASSIGN_OR_RETURN(const Flow data, step.flow(0));
     for (const FlowAxis& axis : data.axes) {
       for (const FlowStretch& s : axis) {

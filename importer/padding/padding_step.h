@@ -30,6 +30,9 @@ struct PaddingStep {
   // kFailedPrecondition: the mask also depends on an input without that axis, so it may mask rows
   // as a whole.
   std::function<absl::Status(const FlowStretch&)> rely_on_mask;
+  // Called for a value of positions that must not be negative. kFailedPrecondition: it is not an
+  // input of the graph with other axes or another type.
+  std::function<absl::Status(ValueId)> rely_on_positions;
 
   // Sizes in the bucket and in the exact model. No size is 0.
   struct Sizes {

@@ -56,6 +56,10 @@ class Generator {
   // The logits of the token that comes next, one for each token of the vocabulary.
   absl::StatusOr<std::vector<float>> Logits();
 
+  // Another that has no prompt yet, with the same programs and weights: one for each prompt of a
+  // batch. Each may run in a thread of its own.
+  Generator Fork() const;
+
   // The prompt, and the tokens that Next() returned.
   const std::vector<int64_t>& tokens() const;
   const Session& session() const;

@@ -7,6 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "importer/elements.h"
 
 namespace anemone {
 namespace {
@@ -97,6 +98,13 @@ absl::StatusOr<Tensor> CropTensor(const Tensor& tensor, const PaddedLayout& layo
 bool Holds(const MaskCondition& condition, const Tensor& mask) {
   if (BitsOf(mask.type()) < 8) return false;
   const std::vector<int64_t>& dims = mask.dims();
+  if (condition.not_negative) {
+    const NumberReader read = NumberReaderOf(mask.type());
+    for (int64_t i = 0; i < mask.elements(); ++i) {
+      if (!(read(mask, i) >= 0)) return false;
+    }
+    return true;
+  }
   if (condition.all) {
     for (int64_t i = 0; i < mask.elements(); ++i) {
       if (IsZero(mask, i)) return false;

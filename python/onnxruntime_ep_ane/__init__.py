@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from ._anemone import __version__
     from ._diff import Diff, diff
-    from ._generate import generate
+    from ._generate import generate, generate_batch
     from ._models import Model, UnknownTargetError
     from ._plugin import compile, get_ep_name, get_library_path, register
     from ._report import Record, Report, check
@@ -49,6 +49,7 @@ __all__ = [
     "compile",
     "diff",
     "generate",
+    "generate_batch",
     "get_ep_name",
     "get_library_path",
     "register",
@@ -66,6 +67,7 @@ _MODULES = {
     "UnknownTargetError": "_models",
     "compile": "_plugin",
     "generate": "_generate",
+    "generate_batch": "_generate",
     "get_ep_name": "_plugin",
     "get_library_path": "_plugin",
     "register": "_plugin",

@@ -10,6 +10,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import jsonschema
 from onnx import helper
 
+from grouped_decoder import grouped_decoder
 from small_decoder import decoder
 from support import ROOT, CliTest, anemone, model, tensor
 
@@ -35,6 +36,66 @@ class Generate(CliTest):
         first, last = done.stdout.splitlines()
         self.assertEqual(",".join(map(str, made["tokens"])), first)
         self.assertIn("tokens/s after it", last)
+
+    def test_models_of_genai_are_run_in_place(self):
+        for form in ({}, {"block": 16, "packed": False, "kv_dim": "kv_cache_dim"}, {"window": 8}):
+            with self.subTest(form):
+                path = self.write(grouped_decoder(**form))
+                prompt = ",".join(str(token * 7 % 96) for token in range(37))  # parts of 32 and 1, two capacities
+                made = self.json(path, "--tokens", prompt, "--max-new", "40", "--compare")
+                self.assertIsNone(made["compare"]["first_difference"])
+                self.assertGreater(made["compare"]["qualified"], 20)
+                done = anemone("generate", path, "--tokens", "5,17,40", "--max-new", "3", "-v")
+                self.assertIn("state kept between runs", done.stdout)
+                self.assertNotIn("each length is planned", done.stdout)
+                self.assertNotIn("above 65504", done.stderr)
+
+    def test_caches_without_a_proof_are_planned_for_each_length(self):
+        counted = grouped_decoder(layers=1)  # adds a number that depends on the length to the logits
+        counted.graph.node[-1].output[0] = "scores"
+        counted.graph.node.extend([
+            helper.make_node("Cast", ["/model/attn_mask_reformat/attn_mask_subgraph/Gather/output_0"], ["length"], to=1),
+            helper.make_node("Add", ["scores", "length"], ["logits"])])
+        less = grouped_decoder(layers=1)  # seqlens_k is not the sum less 1
+        for node in less.graph.node:
+            if node.op_type == "Sub":
+                node.op_type = "Add"
+        for made, told in ((counted, "'length' is also read by node"), (less, "is not the sum of the attention mask, less 1")):
+            done = anemone("generate", self.write(made), "--tokens", "5,17,40", "--max-new", "2", "-v")
+            self.assertIn("each length is planned", done.stdout)
+            self.assertIn(told, " ".join(done.stdout.split()))
+
+    def test_exports_of_optimum_are_run_in_place(self):
+        for name in ("gpt2", "llama"):
+            with self.subTest(name):
+                words = (ROOT / "models" / "optimum" / f"{name}.onnx", "--tokens", "5,17,40,2,33")
+                made = self.json(*words, "--max-new", "110", "--compare")  # 128 positions in all
+                self.assertIsNone(made["compare"]["first_difference"])
+                self.assertGreater(made["compare"]["qualified"], 64)
+                done = anemone("generate", *words, "--max-new", "70", "-v")
+                self.assertNotIn("each length is planned", done.stdout)
+
+    def test_a_merged_decoder_is_an_error(self):
+        made = decoder(layers=1)
+        made.graph.input.append(helper.make_tensor_value_info("use_cache_branch", 9, [1]))
+        done = anemone("generate", self.write(made), "--tokens", "5")
+        self.assertEqual(1, done.returncode)
+        self.assertIn("the model is a merged decoder", done.stderr)
+
+    def test_caches_of_a_fixed_size_are_taken(self):
+        path = self.write(decoder(buffer=64))
+        made = self.json(path, "--tokens", "5,17,40", "--max-new", "40", "--compare")
+        self.assertIsNone(made["compare"]["first_difference"])
+        self.assertGreater(made["compare"]["qualified"], 20)
+        self.assertEqual(made["tokens"], self.json(self.write(decoder()), "--tokens", "5,17,40", "--max-new", "40")["tokens"])
+
+    def test_a_context_longer_than_the_positions_is_an_error(self):
+        for made, told in ((decoder(layers=1, longest=48), "the positions of the model"),
+                           (grouped_decoder(layers=1, longest=48), "the positions of the model"),
+                           (decoder(layers=1, buffer=48), "the model's cache of 48")):
+            done = anemone("generate", self.write(made), "--tokens", "5,17,40", "--max-new", "60")
+            self.assertEqual(1, done.returncode)
+            self.assertIn("a context of 49 tokens is longer than " + told, done.stderr)
 
     def test_sampling_stops_and_seeds(self):
         path = self.write(decoder(layers=1))

@@ -1,8 +1,10 @@
 """generate() of the Python package: the same tokens as passing the cache by hand to ONNX Runtime, and
 samples as NumPy computes them."""
 
+import importlib.util
 import pathlib
 import sys
+import tempfile
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
@@ -10,6 +12,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import numpy as np  # noqa: E402
 import onnxruntime as ort  # noqa: E402
 import onnxruntime_ep_ane as ane  # noqa: E402
+from grouped_decoder import grouped_decoder  # noqa: E402
 from small_decoder import decoder  # noqa: E402
 from support import PackageTest  # noqa: E402
 
@@ -86,6 +89,32 @@ class Generate(PackageTest):
         self.assertEqual(drawn[0], drawn[1])
         self.assertNotEqual(drawn[0], drawn[2])
         self.assertEqual(greedy, list(ane.generate(made, PROMPT, max_new=8, temperature=3, top_k=1)))
+
+    def test_prompts_of_a_batch_have_the_tokens_of_each(self):
+        for made, count in ((decoder(layers=1), 64), (grouped_decoder(layers=1), 96)):
+            prompts = [[5, 17, 40], [2], list(range(40))]
+            alone = [list(ane.generate(made, prompt, max_new=9)) for prompt in prompts]
+            rows = list(ane.generate_batch(made, prompts, max_new=9))
+            self.assertEqual(alone, [list(column) for column in zip(*rows)])
+            stopped = list(ane.generate_batch(made, prompts, max_new=9, stop=[alone[0][1]]))
+            self.assertIn(None, [row[0] for row in stopped[2:]])
+            self.assertTrue(all(0 <= token < count for row in rows for token in row))
+        self.assertEqual([], list(ane.generate_batch(made, [])))
+
+    @unittest.skipUnless(importlib.util.find_spec("tokenizers"), "the package tokenizers is not installed")
+    def test_a_text_is_encoded(self):
+        from tokenizers import Tokenizer, models, pre_tokenizers
+
+        words = {f"w{i}": i for i in range(63)}
+        tokenizer = Tokenizer(models.WordLevel({**words, "[UNK]": 63}, unk_token="[UNK]"))
+        tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "tokenizer.json"
+            tokenizer.save(str(path))
+            made = decoder(layers=1)
+            got = list(ane.generate(made, "w5 w17 else", tokenizer=path, max_new=5))
+            self.assertEqual(list(ane.generate(made, [5, 17, 63], max_new=5)), got)
+            self.assertEqual([f"w{i}" for i in got if i < 63], tokenizer.decode(got).replace("[UNK]", "").split())
 
     def test_wrong_use_is_named(self):
         for told, kind, words in (

@@ -17,6 +17,7 @@
 #include "base/status_macros.h"
 #include "engine/formats/json.h"
 #include "provider/decoder.h"
+#include "provider/devices.h"
 #include "tools/command/commands.h"
 #include "tools/command/progress.h"
 #include "tools/compare/child_process.h"
@@ -108,12 +109,11 @@ absl::Status Run::Compare(const Generator& generator) {
     if (i == 0) {
       for (const PortInfo& port : ports) {  // an empty cache
         if (!generator.session().StatePairs().contains(port.name)) continue;
-        std::vector<int64_t> dims = port.dims;
-        bool is_batch = true;
-        for (int64_t& size : dims) {
-          if (size < 0) size = is_batch ? 1 : 0;
-          is_batch = false;
-        }
+        ANEMONE_ASSIGN_OR_RETURN(const Tensor full, generator.session().ReadState(port.name));
+        std::vector<int64_t> dims = full.dims();
+        const auto cached = static_cast<int64_t>(all.size()) - 1;  // the last token was not run
+        const auto rows = std::find(dims.begin() + 1, dims.end(), cached);
+        if (rows != dims.end()) *rows = 0;
         inputs[port.name] = Tensor::Zeros(port.type, dims);
       }
       ANEMONE_RETURN_IF_ERROR(model.Load(options_.arguments[0], inputs));
@@ -174,6 +174,7 @@ Json Run::ToJson() const {
                {"text", nullptr},
                {"prefill_tokens_per_second", prefill_},
                {"decode_tokens_per_second", tokens_.size() > 1 ? Json(decode_) : Json(nullptr)},
+               {"device", DeviceText(SettingsOf(options_))},
                {"peak_memory_bytes", peak_memory_},
                {"compare", nullptr}};
   if (options_.compare) {
@@ -200,7 +201,7 @@ std::string Run::ToText() const {
   }
   if (!options_.quiet) {
     absl::StrAppendFormat(&text, "%.1f tokens/s of the prompt, %.1f tokens/s after it (%s)\n",
-                          prefill_, decode_, "software engine on this CPU");
+                          prefill_, decode_, DeviceText(SettingsOf(options_)));
   }
   return text;
 }

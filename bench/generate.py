@@ -1,0 +1,221 @@
+#!/usr/bin/env python3
+"""Compare the generation of tokens with ONNX Runtime and OpenVINO.
+
+    bench/generate.py [--threads 1,2] [--weights fp16,int4] [--prompt N] [--new N] [--repeat N] [--openvino PYTHON]
+
+Decoders with random weights (tests/small_decoder.py; with int4, tests/grouped_decoder.py, the form of ONNX Runtime
+GenAI with MatMulNBits) run a prompt and then one token after the other. ONNX Runtime passes the cache by IO binding,
+with 4-bit weights in buffers that past and present share; OpenVINO keeps it as state. Each contestant is a process of
+its own, the others wait, and each measurement is the best of --repeat by turns. Ratios above 1: Anemone is faster, or
+needs less memory. --openvino: a Python with the packages openvino, onnx and numpy; by default the one that runs this.
+With --new above 100, "last/16th" is the time of the last tokens relative to that of tokens near the 16th.
+Build the target python_package first.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+OURS, ORT, OPENVINO = "anemone", "onnxruntime", "openvino"
+
+
+def tokens_of(count):
+    return [i * 37 % 1000 + 1 for i in range(count)]
+
+
+class Anemone:
+    def __init__(self, path, threads, longest):
+        sys.path.insert(0, str(ROOT / "build" / "release" / "python"))
+        import onnxruntime_ep_ane as ane
+
+        # The parts of ane.generate(), so that the prompt is timed alone.
+        settings = ane._models.settings_of(ane._anemone.SESSION, "m1", {"threads": threads})
+        self.generator = ane._anemone.load_generator(os.fsencode(path), settings)
+
+    def start(self, prompt):
+        self.generator.start(prompt, 0, 0, 1, 1, 0)
+        self.generator.logits()
+
+    def next(self):
+        self.generator.next()
+        self.generator.logits()
+
+
+class Ported:
+    """A model whose inputs are made here: names, and the arrays of a step."""
+
+    def __init__(self, names, longest):
+        import numpy
+
+        self.numpy, self.names, self.longest = numpy, set(names), longest
+
+    def start(self, prompt):
+        self.past = 0
+        self.reset()
+        self.token = self.step(prompt)
+
+    def next(self):
+        self.token = self.step([self.token])
+
+    def arrays(self, tokens):
+        numpy, end = self.numpy, self.past + len(tokens)
+        made = {"input_ids": numpy.array([tokens], numpy.int64), "attention_mask": numpy.ones((1, end), numpy.int64),
+                "position_ids": numpy.arange(self.past, end, dtype=numpy.int64)[None],
+                "beam_idx": numpy.zeros(1, numpy.int32)}
+        return {name: made[name] for name in made if name in self.names}
+
+
+class OnnxRuntime(Ported):
+    def __init__(self, path, threads, longest):
+        import onnxruntime as ort
+
+        options = ort.SessionOptions()
+        options.intra_op_num_threads = threads
+        self.ort, self.session = ort, ort.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+        super().__init__([port.name for port in self.session.get_inputs()], longest)
+        self.caches = [port for port in self.session.get_inputs() if port.name.startswith("past")]
+        self.shares = "total_sequence_length" in self.session.get_outputs()[1].shape
+
+    def reset(self):
+        size = self.longest if self.shares else 0
+        self.held = {port.name: self.ort.OrtValue.ortvalue_from_numpy(
+            self.numpy.zeros((1, port.shape[1], size, port.shape[3]), self.numpy.float32)) for port in self.caches}
+
+    def step(self, tokens):
+        binding = self.session.io_binding()
+        for name, array in self.arrays(tokens).items():
+            binding.bind_cpu_input(name, array)
+        binding.bind_output("logits")
+        for name, value in self.held.items():
+            binding.bind_ortvalue_input(name, value)
+            present = name.replace("past_key_values", "present")
+            if self.shares:
+                binding.bind_ortvalue_output(present, value)
+            else:
+                binding.bind_output(present)
+        self.session.run_with_iobinding(binding)
+        outputs = binding.get_outputs()
+        if not self.shares:
+            self.held = dict(zip(self.held, outputs[1:]))
+        self.past += len(tokens)
+        return int(outputs[0].numpy()[0, -1].argmax())
+
+
+class OpenVino(Ported):
+    def __init__(self, path, threads, longest):
+        import openvino as ov
+        from openvino._offline_transformations import apply_make_stateful_transformation
+
+        core = ov.Core()
+        model = core.read_model(path)
+        pairs = {name: name.replace("past_key_values", "present") for port in model.inputs
+                 for name in port.names if name.startswith("past")}
+        model.reshape({port: [1 if i == 0 else size for i, size in enumerate(port.partial_shape)] if any(
+            name in pairs for name in port.names) else port.partial_shape for port in model.inputs})
+        apply_make_stateful_transformation(model, pairs)
+        self.request = core.compile_model(
+            model, "CPU", {"INFERENCE_NUM_THREADS": threads, "PERFORMANCE_HINT": "LATENCY",
+                           "INFERENCE_PRECISION_HINT": "f32"}).create_infer_request()
+        super().__init__([name for port in self.request.model_inputs for name in port.names], longest)
+
+    def reset(self):
+        self.request.reset_state()
+
+    def step(self, tokens):
+        made = self.request.infer(self.arrays(tokens))
+        self.past += len(tokens)
+        return int(made["logits"][0, -1].argmax())
+
+
+def measure(kind, path, threads, prompt, new, repeat):
+    """Lines of JSON: best tokens a second of prefill and decode, and peak memory in MB."""
+    made = {OURS: Anemone, ORT: OnnxRuntime, OPENVINO: OpenVino}[kind](path, threads, prompt + new)
+    best = {"prefill": 0.0, "decode": 0.0}
+    for run in range(repeat + 1):  # the first one compiles
+        begun = time.perf_counter()
+        made.start(tokens_of(prompt))
+        times = [time.perf_counter()]
+        for _ in range(new):
+            made.next()
+            times.append(time.perf_counter())
+        if run == 0:
+            continue
+        best["prefill"] = max(best["prefill"], prompt / (times[0] - begun))
+        best["decode"] = max(best["decode"], new / (times[-1] - times[0]))
+        steps = [after - before for before, after in zip(times, times[1:])]
+        best["growth"] = statistics.median(steps[-16:]) / statistics.median(steps[8:24]) if new > 100 else None
+    print(json.dumps({**best, "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}))
+
+
+def write_model(kind, path, longest):
+    sys.path.insert(0, str(ROOT / "tests"))
+    import onnx
+    from grouped_decoder import grouped_decoder
+    from small_decoder import decoder
+
+    if kind == "int4":
+        made = grouped_decoder(layers=6, heads=8, groups=2, size=64, vocabulary=4096, longest=longest, wide=4, block=32,
+                               accuracy_level=4)
+    else:
+        made = decoder(layers=6, heads=8, size=64, vocabulary=4096, longest=longest)
+    onnx.save(made, path)
+
+
+def child(python, words):
+    done = subprocess.run([python, __file__, "--child", *map(str, words)], capture_output=True, text=True,
+                          env={**os.environ, "ANEMONE_PROGRAM_CACHE": ""})
+    if done.returncode != 0:
+        return (done.stderr.strip().splitlines() or ["?"])[-1]
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def row(kind, made, ours):
+    if isinstance(made, str):
+        return f"  {kind:12} failed: {made}"
+    ratios = "" if made is ours else (f"   anemone: prefill {ours['prefill'] / made['prefill']:.2f}, decode "
+                                      f"{ours['decode'] / made['decode']:.2f}, memory {made['peak_mb'] / ours['peak_mb']:.2f}")
+    growth = f", last/16th {made['growth']:.2f}" if made["growth"] else ""
+    return (f"  {kind:12} prefill {made['prefill']:7.0f} tokens/s, decode {made['decode']:6.0f} tokens/s, "
+            f"{made['peak_mb']:5.0f} MB{growth}{ratios}")
+
+
+def main():
+    if sys.argv[1:2] == ["--child"]:
+        kind, path, *numbers = sys.argv[2:]
+        return measure(kind, path, *map(int, numbers))
+    sys.path.insert(0, str(ROOT))
+    from models import manifest
+
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--threads", default="1,2")
+    parser.add_argument("--weights", default="fp16,int4")
+    parser.add_argument("--prompt", type=int, default=128)
+    parser.add_argument("--new", type=int, default=64)
+    parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--openvino", default=sys.executable)
+    manifest.use_own_python()
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        for weights in arguments.weights.split(","):
+            path = pathlib.Path(folder) / f"{weights}.onnx"
+            write_model(weights, path, 2048)
+            for threads in arguments.threads.split(","):
+                numbers = (path, threads, arguments.prompt, arguments.new, arguments.repeat)
+                made = {kind: child(arguments.openvino if kind == OPENVINO else sys.executable, (kind, *numbers))
+                        for kind in (OURS, ORT, OPENVINO)}
+                print(f"{weights}, {threads} threads, prompt of {arguments.prompt}, {arguments.new} new tokens")
+                for kind, result in made.items():
+                    print(row(kind, result, made[OURS]))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
