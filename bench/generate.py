@@ -16,7 +16,7 @@ import argparse
 import json
 import os
 import pathlib
-import resource
+import re
 import statistics
 import subprocess
 import sys
@@ -34,11 +34,11 @@ def tokens_of(count):
 class Anemone:
     def __init__(self, path, threads, longest):
         sys.path.insert(0, str(ROOT / "build" / "release" / "python"))
-        import onnxruntime_ep_ane as ane
+        # The parts of generate(), so that the prompt is timed alone.
+        from onnxruntime_ep_ane import _anemone, _models
 
-        # The parts of ane.generate(), so that the prompt is timed alone.
-        settings = ane._models.settings_of(ane._anemone.SESSION, "m1", {"threads": threads})
-        self.generator = ane._anemone.load_generator(os.fsencode(path), settings)
+        settings = _models.settings_of(_anemone.SESSION, "m1", {"threads": threads})
+        self.generator = _anemone.load_generator(os.fsencode(path), settings)
 
     def start(self, prompt):
         self.generator.start(prompt, 0, 0, 1, 1, 0)
@@ -152,7 +152,9 @@ def measure(kind, path, threads, prompt, new, repeat):
         best["decode"] = max(best["decode"], new / (times[-1] - times[0]))
         steps = [after - before for before, after in zip(times, times[1:])]
         best["growth"] = statistics.median(steps[-16:]) / statistics.median(steps[8:24]) if new > 100 else None
-    print(json.dumps({**best, "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}))
+    # Not ru_maxrss, which begins with the peak of the process that started this one.
+    status = pathlib.Path("/proc/self/status").read_text()
+    print(json.dumps({**best, "peak_mb": int(re.search(r"VmHWM:\s*(\d+)", status)[1]) / 1024}))
 
 
 def write_model(kind, path, longest):
@@ -180,8 +182,9 @@ def child(python, words):
 def row(kind, made, ours):
     if isinstance(made, str):
         return f"  {kind:12} failed: {made}"
-    ratios = "" if made is ours else (f"   anemone: prefill {ours['prefill'] / made['prefill']:.2f}, decode "
-                                      f"{ours['decode'] / made['decode']:.2f}, memory {made['peak_mb'] / ours['peak_mb']:.2f}")
+    ratios = "" if made is ours or isinstance(ours, str) else (
+        f"   anemone: prefill {ours['prefill'] / made['prefill']:.2f}, decode {ours['decode'] / made['decode']:.2f}, "
+        f"memory {made['peak_mb'] / ours['peak_mb']:.2f}")
     growth = f", last/16th {made['growth']:.2f}" if made["growth"] else ""
     return (f"  {kind:12} prefill {made['prefill']:7.0f} tokens/s, decode {made['decode']:6.0f} tokens/s, "
             f"{made['peak_mb']:5.0f} MB{growth}{ratios}")

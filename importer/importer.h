@@ -52,8 +52,8 @@ struct ImportOptions {
   // If not null: set to the graph before any rewrite, with functions inlined and dimensions bound.
   // A value of Model::graph that has the name of one of its values has the same elements.
   std::shared_ptr<const Graph>* as_read = nullptr;
-  // The rows of a cache of GroupQueryAttention that seqlens_k does not count are between the old rows
-  // and the new ones, not behind both (provider/growing.h).
+  // The rows of a cache of GroupQueryAttention that seqlens_k does not count are between the old
+  // rows and the new ones, not behind both (provider/growing.h).
   bool gap_in_caches = false;
   int stop_after = -1;  // stop after this many rewrites (to bisect a wrong rewrite); -1: no limit
   // Whether the error of a model that cannot have these sizes names them and sizes that fit, which

@@ -53,11 +53,11 @@ class Growing {
   struct Job {
     std::shared_ptr<const LoadedModel> program;
     NamedValues inputs;  // those of caches are fills, which the run ignores
-    int64_t rows = 0;  // of the capacity, and new ones
+    int64_t rows = 0;    // of the capacity, and new ones
   };
   // `given` has values for all inputs, and for caches values of their length (or fills).
-  // The program has `at_least` rows or more. Nullopt: run the model at the exact sizes; refusal() says
-  // why. Errors: those of making a program.
+  // The program has `at_least` rows or more. Nullopt: run the model at the exact sizes; refusal()
+  // says why. Errors: those of making a program.
   absl::StatusOr<std::optional<Job>> Prepare(const NamedValues& given, int64_t at_least);
 
   // Why caches are not kept in place; "" if they are, or before the first run.

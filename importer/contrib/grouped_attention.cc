@@ -148,7 +148,8 @@ absl::Status CheckTables(ContribBody& b, Grouped& g) {
                   "position_ids has an unexpected shape or type");
   }
   // Rows of a gap have no position.
-  return b.Need(g.cache == Cache::kGap || g.keys() <= cos[0], "the cos and sin tables are too short");
+  return b.Need(g.cache == Cache::kGap || g.keys() <= cos[0],
+                "the cos and sin tables are too short");
 }
 
 absl::StatusOr<Grouped> CheckGrouped(ContribBody& b) {
@@ -341,8 +342,8 @@ absl::Status ExpandGroupQueryAttention(ContribBody& b) {
     form.q = Rotated(b, form.q, {g.batch, g.heads, g.queries, g.size}, rotation);
     form.k = Rotated(b, form.k, {g.batch, g.groups, g.queries, g.size}, rotation);
   }
-  // The query heads of a group are the queries of one head, so that nothing is repeated. Masks of one
-  // query fit to each of them.
+  // The query heads of a group are the queries of one head, so that nothing is repeated. Masks of
+  // one query fit to each of them.
   const bool joins = g.queries == 1 && form.repeats > 1 && !b.Has(kAdded);
   if (joins) {
     form.q = b.Reshape(form.q, {g.batch, g.groups, form.repeats, g.size});

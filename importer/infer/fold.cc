@@ -250,8 +250,9 @@ absl::StatusOr<bool> Folder::Unroll(Walk& walk, const Node& node) {
 absl::StatusOr<bool> Folder::InlineContrib(Walk& walk, Node& node) {
   if (!IsContrib(node)) return false;
   const size_t origins = model_.origins.size();
-  ContribBody body(model_, walk.graph, names_, node, [this](ValueId id) { return ConstantOf(id); },
-                   gap_in_caches_);
+  ContribBody body(
+      model_, walk.graph, names_, node, [this](ValueId id) { return ConstantOf(id); },
+      gap_in_caches_);
   ANEMONE_ASSIGN_OR_RETURN(const std::optional<std::string> kept, ExpandContrib(body));
   walk.uses.resize(walk.graph.values.size());
   if (kept) {

@@ -26,7 +26,8 @@ namespace anemone {
 //
 // It does not fold random numbers, other nodes with bodies (a Loop may not end), results that are
 // larger than both 16 MiB and their inputs, and nodes that `evaluate` refuses (with a warning).
-// `gap_in_caches`: ImportOptions. Errors: those of inference (kInvalidArgument); a constant whose size overflows.
+// `gap_in_caches`: ImportOptions. Errors: those of inference (kInvalidArgument); a constant whose
+// size overflows.
 absl::Status InferAndFold(Model& model, const Evaluator& evaluate, bool gap_in_caches = false);
 
 }  // namespace anemone

@@ -24,8 +24,8 @@ bool IsGrouped(const Node& node) {
 
 // Nodes that pass on numbers of a shape.
 bool PassesOn(const Node& node) {
-  static const absl::flat_hash_set<std::string> kOps = {"Cast",    "Gather",  "Identity", "Reshape",
-                                                        "Squeeze", "Unsqueeze"};
+  static const absl::flat_hash_set<std::string> kOps = {"Cast",    "Gather",  "Identity",
+                                                        "Reshape", "Squeeze", "Unsqueeze"};
   return node.domain.empty() && kOps.contains(node.op_type);
 }
 
@@ -41,8 +41,7 @@ class GroupedProver {
 
  private:
   absl::Status No(ValueId value, absl::string_view what) const {
-    return absl::FailedPreconditionError(
-        absl::StrCat("'", graph_.values[value].name, "' ", what));
+    return absl::FailedPreconditionError(absl::StrCat("'", graph_.values[value].name, "' ", what));
   }
   absl::Status ReadBy(ValueId value, NodeId reader) const {
     return No(value, absl::StrCat("is also read by ", NodeLabel(model_, graph_.nodes[reader])));
@@ -159,8 +158,8 @@ absl::Status GroupedProver::FollowSizes() const {
       if (sizes.contains(captured)) return ReadBy(captured, id);
     }
   }
-  const auto leaves = std::find_if(sizes.begin(), sizes.end(),
-                                   [&](ValueId value) { return IsOutput(value); });
+  const auto leaves =
+      std::find_if(sizes.begin(), sizes.end(), [&](ValueId value) { return IsOutput(value); });
   return leaves == sizes.end() ? absl::OkStatus() : No(*leaves, "depends on the length");
 }
 

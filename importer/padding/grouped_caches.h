@@ -30,8 +30,8 @@ struct MaskPort {
 // True if a GroupQueryAttention reads one of the caches.
 bool HasGroupedCache(const Graph& graph, absl::Span<const CachePorts> caches);
 
-// The size of a head of the cache `input`, its last axis, which exporters may leave free; nullopt: it
-// is not a cache of GroupQueryAttention, or the size of its query is not known.
+// The size of a head of the cache `input`, its last axis, which exporters may leave free; nullopt:
+// it is not a cache of GroupQueryAttention, or the size of its query is not known.
 std::optional<int64_t> GroupedHeadSize(const Graph& graph, ValueId input);
 
 // For a graph with free lengths, and runs whose masks have no 0 for a row that is used.

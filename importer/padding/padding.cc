@@ -255,8 +255,8 @@ absl::Status Prover::RelyOnPositions(ValueId positions) {
   if (input == bucket_.inputs.end()) {
     return absl::FailedPreconditionError("it selects computed positions of the padded axis");
   }
-  proof_.masks.push_back({.input = static_cast<size_t>(input - bucket_.inputs.begin()),
-                          .not_negative = true});
+  proof_.masks.push_back(
+      {.input = static_cast<size_t>(input - bucket_.inputs.begin()), .not_negative = true});
   return absl::OkStatus();
 }
 

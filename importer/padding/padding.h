@@ -44,8 +44,8 @@ struct Stretch {
 using PaddedLayout = std::vector<std::vector<Stretch>>;
 
 // A condition on the inputs of a run: this mask must keep at least one element. In a row in which
-// all scores are masked, softmax distributes the weight evenly, including the padding. Or this input
-// has positions of a table, which must not be counted from its end.
+// all scores are masked, softmax distributes the weight evenly, including the padding. Or this
+// input has positions of a table, which must not be counted from its end.
 struct MaskCondition {
   size_t input = 0;  // index of the graph's inputs
   int axis = 0;      // the padded axis

@@ -204,7 +204,8 @@ bool IsLongerTable(const PaddingStep& step) {
   if (more.compressed() != nullptr || less.compressed() != nullptr) return false;
   std::vector<int64_t> dims = more.dims();
   dims[0] = less.dims()[0];
-  if (dims != less.dims() || dims[0] >= more.dims()[0] || BitsOf(more.type()) % 8 != 0) return false;
+  if (dims != less.dims() || dims[0] >= more.dims()[0] || BitsOf(more.type()) % 8 != 0)
+    return false;
   if (more.is_fill() || less.is_fill()) return false;
   const absl::Span<const std::byte> rows = less.bytes();
   return std::equal(rows.begin(), rows.end(), more.bytes().begin());

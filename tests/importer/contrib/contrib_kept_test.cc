@@ -403,7 +403,9 @@ TEST(ContribErrorTest, AnErrorOfAConstantIsAnError) {
   const Node node = model->graph.nodes.back();
   NameScope names(model->graph);
   absl::Status failed = absl::UnimplementedError("the constant cannot be computed");
-  ContribBody body(*model, model->graph, names, node, [&](ValueId) { return failed; });
+  ContribBody body(
+      *model, model->graph, names, node, [&](ValueId) { return failed; },
+      /*gap_in_caches=*/false);
   EXPECT_EQ(ExpandContrib(body).status(), failed);
   EXPECT_FALSE(body.kept());
 }

@@ -211,20 +211,14 @@ const std::vector<Case> kGroupCases = {
     {.name = "step",
      .model = Group(1, 10, ", do_rotary = 1", ", float[1,2,9,16] pk, float[1,2,9,16] pv",
                     "int32[1] n = {9}, int32 t = {10}", "pk, pv, n, t, c, s"),
-     .units = Units({{"Concat", 4},
-                     {"ElementWise", 6},
-                     {"InputView", 4},
-                     {"Transpose", 4},
-                     {"SDPA", 1}})},
+     .units = Units(
+         {{"Concat", 4}, {"ElementWise", 6}, {"InputView", 4}, {"Transpose", 4}, {"SDPA", 1}})},
     {.name = "step_in_cache",
      .model =
          Group(1, 12, ", do_rotary = 1", ", float[1,2,12,16] pk, float[1,2,12,16] pv, int32[1] n",
                "int32 t = {5}", "pk, pv, n, t, c, s"),
-     .units = Units({{"Concat", 2},
-                     {"ElementWise", 12},
-                     {"InputView", 4},
-                     {"Transpose", 4},
-                     {"SDPA", 1}}),
+     .units = Units(
+         {{"Concat", 2}, {"ElementWise", 12}, {"InputView", 4}, {"Transpose", 4}, {"SDPA", 1}}),
      .on_cpu = {"/#0/positions", "/#0/positions-of-keys"}},
 };
 INSTANTIATE_TEST_SUITE_P(ContribGroupQuery, KernelTest, testing::ValuesIn(kGroupCases), CaseName);
