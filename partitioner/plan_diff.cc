@@ -11,11 +11,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
-#include "base/printable.h"
 #include "base/status_macros.h"
-#include "base/wrapped_text.h"
 #include "engine/cost.h"
 #include "engine/formats/json_keys.h"
+#include "partitioner/list_writer.h"
 #include "partitioner/matching.h"
 #include "partitioner/plan_text.h"
 
@@ -187,7 +186,7 @@ void MatchRelated(const Keys& a, const Keys& b, Matching& matching) {
   matching.InOrder(a.operators, b.operators);
 }
 
-int64_t CoveredBy(const std::vector<PlannedNode>& nodes) {
+int64_t CoveredBy(absl::Span<const PlannedNode> nodes) {
   return std::accumulate(nodes.begin(), nodes.end(), int64_t{0},
                          [](int64_t sum, const PlannedNode& node) { return sum + node.covers; });
 }
@@ -241,8 +240,6 @@ constexpr Line kLines[] = {{"MACs on the engine", "engine_macs_share", ShareCell
                            {"CPU segments", "cpu_segments", CountCell},
                            {"estimated time", "estimate_us", TimeCell}};
 
-constexpr size_t kTopNodes = 10;
-
 std::string TextOf(const PlannedNode& node) {
   const std::string others = node.covers > 1 ? absl::StrCat(" and ", node.covers - 1, " more") : "";
   return absl::StrCat(node.label(), " (", node.op_type, others, ")");
@@ -267,48 +264,31 @@ Moves MovesOf(const PlanDiff& diff) {
   return moves;
 }
 
-class Lister {
- public:
-  Lister(int width, bool every_node, std::string& out)
-      : width_(width), every_node_(every_node), out_(out) {}
+// Nodes that moved for one reason: the first, or all.
+void WriteMoves(const std::string& reason, const std::vector<PlannedNode>& nodes,
+                ListWriter& writer) {
+  const bool every_node = writer.every_item();
+  writer.Line(
+      4, absl::StrCat(Counted(CoveredBy(nodes), "node"),
+                      every_node          ? ""
+                      : nodes.size() == 1 ? ", "
+                                          : ", e.g. ",
+                      every_node ? "" : TextOf(nodes.front()), reason.empty() ? "" : ": ", reason));
+  if (!every_node) return;
+  for (const PlannedNode& node : nodes) writer.Line(6, TextOf(node));
+}
 
-  // Nodes that moved for one reason: the first, or with `every_node` all.
-  void AddMoves(const std::string& reason, const std::vector<PlannedNode>& nodes) {
-    const int64_t count = CoveredBy(nodes);
-    AddLine(4, absl::StrCat(Counted(count, "node"),
-                            every_node_         ? ""
-                            : nodes.size() == 1 ? ", "
-                                                : ", e.g. ",
-                            every_node_ ? "" : TextOf(nodes.front()), reason.empty() ? "" : ": ",
-                            reason));
-    if (!every_node_) return;
-    for (const PlannedNode& node : nodes) AddLine(6, TextOf(node));
-  }
-  // The nodes of a list, one in each line.
-  void Add(absl::string_view title, const std::vector<PlannedNode>& list) {
-    if (list.empty()) return;
-    absl::StrAppend(&out_, "  ", title, "\n");
-    const size_t shown = every_node_ ? list.size() : std::min(list.size(), kTopNodes);
-    for (size_t i = 0; i < shown; ++i) {
-      AddLine(4, absl::StrCat(TextOf(list[i]), ", ", list[i].placement));
-    }
-    if (shown < list.size()) {
-      const std::vector<PlannedNode> rest(list.begin() + shown, list.end());
-      absl::StrAppend(&out_, "    and ", Counted(CoveredBy(rest), "more node"), ", see -v\n");
-    }
-  }
-
- private:
-  void AddLine(int indent, const std::string& text) {
-    absl::StrAppend(
-        &out_, Wrapped(absl::StrCat(std::string(indent, ' '), Printable(text)), width_, indent + 2),
-        "\n");
-  }
-
-  const int width_;
-  const bool every_node_;
-  std::string& out_;
-};
+void WriteNodes(absl::string_view title, const std::vector<PlannedNode>& nodes,
+                ListWriter& writer) {
+  writer.List(
+      title, nodes,
+      [&](const PlannedNode& node) {
+        writer.Line(4, absl::StrCat(TextOf(node), ", ", node.placement));
+      },
+      [&](size_t first) {
+        return Counted(CoveredBy(absl::MakeConstSpan(nodes).subspan(first)), "more node");
+      });
+}
 
 }  // namespace
 
@@ -379,31 +359,32 @@ std::string DiffText(const PlanDiff& diff, int width, bool every_node) {
   const auto title = [](const PlanDiff::Side& side) {
     return absl::StrCat(side.path, " on ", side.target);
   };
-  std::string out =
-      diff.equal ? absl::StrCat("equal: ", Counted(diff.a.nodes, "node"))
-      : diff.related
-          ? absl::StrCat("different: ", Counted(CountOfMoved(diff), "node"), " moved, ",
-                         CoveredBy(diff.added), " added, ", CoveredBy(diff.removed), " removed")
-          : absl::StrCat("different: the models have nothing in common (",
-                         Counted(diff.a.nodes, "node"), " and ", diff.b.nodes, ")");
-  out = absl::StrCat(Wrapped(out, width, 2), "\n");
-  absl::StrAppend(&out, Wrapped(absl::StrCat("  a: ", Printable(title(diff.a))), width, 5), "\n");
-  absl::StrAppend(&out, Wrapped(absl::StrCat("  b: ", Printable(title(diff.b))), width, 5), "\n");
-  if (diff.equal) return out;
-  absl::StrAppend(&out, absl::StrFormat("  %18s  %10s  %10s\n", "", "a", "b"));
+  ListWriter writer(width, every_node);
+  writer.Line(
+      0, diff.equal ? absl::StrCat("equal: ", Counted(diff.a.nodes, "node"))
+         : diff.related
+             ? absl::StrCat("different: ", Counted(CountOfMoved(diff), "node"), " moved, ",
+                            CoveredBy(diff.added), " added, ", CoveredBy(diff.removed), " removed")
+             : absl::StrCat("different: the models have nothing in common (",
+                            Counted(diff.a.nodes, "node"), " and ", diff.b.nodes, ")"));
+  writer.Line(2, absl::StrCat("a: ", title(diff.a)), 5);
+  writer.Line(2, absl::StrCat("b: ", title(diff.b)), 5);
+  if (diff.equal) return writer.Take();
+  const auto row = [&](absl::string_view name, absl::string_view a, absl::string_view b) {
+    writer.Row(absl::StrFormat("%-18s  %10s  %10s", name, a, b));
+  };
+  row("", "a", "b");
   for (const Line& line : kLines) {
-    absl::StrAppend(&out, absl::StrFormat("  %-18s  %10s  %10s\n", line.title,
-                                          line.cell(AtOrNull(diff.a.summary, line.key)),
-                                          line.cell(AtOrNull(diff.b.summary, line.key))));
+    row(line.title, line.cell(AtOrNull(diff.a.summary, line.key)),
+        line.cell(AtOrNull(diff.b.summary, line.key)));
   }
-  Lister lister(width, every_node, out);
   for (const auto& [way, by_reason] : MovesOf(diff)) {
-    absl::StrAppend(&out, "  ", way, "\n");
-    for (const auto& [reason, labels] : by_reason) lister.AddMoves(reason, labels);
+    writer.Line(2, way);
+    for (const auto& [reason, nodes] : by_reason) WriteMoves(reason, nodes, writer);
   }
-  lister.Add("only in b", diff.added);
-  lister.Add("only in a", diff.removed);
-  return out;
+  WriteNodes("only in b", diff.added, writer);
+  WriteNodes("only in a", diff.removed, writer);
+  return writer.Take();
 }
 
 }  // namespace anemone

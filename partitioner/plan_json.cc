@@ -18,8 +18,7 @@
 namespace anemone {
 namespace {
 
-std::string Text(absl::string_view text) { return std::string(text); }
-std::string TextOrEmpty(const char* text) { return text == nullptr ? "" : text; }
+absl::string_view TextOrEmpty(const char* text) { return text == nullptr ? "" : text; }
 
 // "batch"; of a dimension without a name, its place: "x[0]".
 std::string LabelOf(const FreeDimension& dim) {
@@ -60,25 +59,27 @@ void WriteCost(const std::map<Key, Cost>& costs, Key key, const CostRates* rates
   w.EndObject();
 }
 
-// Why a verdict refuses. An empty text is null.
-using Reason = std::vector<std::pair<const char*, std::string>>;
+// Why a verdict refuses. An empty text is null. Borrows texts from the verdict and the entry.
+using Reason = std::vector<std::pair<const char*, absl::string_view>>;
 
 Reason ReasonOf(const Verdict& verdict) {
   if (verdict.accepted) {
     return {{"layer", ""}, {"message", ""}, {"rule", ""}, {"source", ""}, {"remedy", ""}};
   }
   const Rule* rule = verdict.rule;
-  Reason reason = {{"layer", Text(LayerName(verdict.layer))},
+  Reason reason = {{"layer", LayerName(verdict.layer)},
                    {"message", verdict.message},
-                   {"rule", verdict.rule_id()},
+                   {"rule", rule != nullptr ? rule->id : absl::string_view(verdict.own_rule)},
                    {"source", rule != nullptr ? rule->source : "anemone"},
-                   {"remedy", rule != nullptr ? TextOrEmpty(rule->remedy) : verdict.own_remedy}};
+                   {"remedy", rule != nullptr ? TextOrEmpty(rule->remedy)
+                                              : absl::string_view(verdict.own_remedy)}};
   if (rule != nullptr) reason.emplace_back("condition", TextOrEmpty(rule->condition));
   return reason;
 }
 
 Reason ReasonOf(const PlanEntry& entry) {
-  if (entry.placement != Placement::kCpu) return ReasonOf(Verdict());
+  static const Verdict& accepted = *new Verdict;
+  if (entry.placement != Placement::kCpu) return ReasonOf(accepted);
   Reason reason = ReasonOf(entry.verdict);
   for (auto& [key, text] : reason) {
     if (absl::string_view(key) == "remedy" && !entry.remedy.empty()) text = entry.remedy;

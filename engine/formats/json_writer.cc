@@ -12,6 +12,12 @@ void JsonWriter::Separate() {
   needs_comma_ = true;
 }
 
+void JsonWriter::Quote(absl::string_view text) {
+  out_ += '"';
+  out_.append(text.data(), text.size());
+  out_ += '"';
+}
+
 void JsonWriter::Begin(char bracket) {
   Separate();
   out_ += bracket;
@@ -25,7 +31,8 @@ void JsonWriter::End(char bracket) {
 
 JsonWriter& JsonWriter::Key(absl::string_view key) {
   Separate();
-  absl::StrAppend(&out_, "\"", key, "\":");
+  Quote(key);
+  out_ += ':';
   needs_comma_ = false;
   return *this;
 }
@@ -36,7 +43,7 @@ void JsonWriter::Text(absl::string_view text) {
   });
   if (is_plain) {
     Separate();
-    absl::StrAppend(&out_, "\"", text, "\"");
+    Quote(text);
   } else {
     Raw(Json(std::string(text))
             .dump(-1, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace));
@@ -60,7 +67,7 @@ void JsonWriter::Number(double number) { Raw(Json(number).dump()); }
 
 void JsonWriter::Raw(absl::string_view json) {
   Separate();
-  absl::StrAppend(&out_, json);
+  out_.append(json.data(), json.size());
 }
 
 }  // namespace anemone

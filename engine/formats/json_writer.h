@@ -54,6 +54,7 @@ class JsonWriter {
   void Begin(char bracket);
   void End(char bracket);
   void Separate();
+  void Quote(absl::string_view text);
 
   std::string& out_;
   bool needs_comma_ = false;

@@ -28,8 +28,8 @@ class Placer {
     }
   }
 
-  Placement Run(absl::Span<const ProgramPort> inputs, absl::Span<const ProgramPort> outputs,
-                bool inputs_in_place) {
+  SlotPlan Run(absl::Span<const ProgramPort> inputs, absl::Span<const ProgramPort> outputs,
+               bool inputs_in_place) {
     PlaceOutputs(outputs);
     for (int i = 0; i < Count(); ++i) Join(i);
     AddBlocks();
@@ -40,7 +40,7 @@ class Placer {
     for (const OutputPort& port : network_.outputs) Read(port.from, Count());
     placement_.arena_halves = plan_.Pack();
     for (int i = 0; i < Count(); ++i) {
-      placement_.units.push_back(owner_[i] < 0 ? Place() : PlaceOf(owner_[i]));
+      placement_.units.push_back(owner_[i] < 0 ? Slot() : SlotOf(owner_[i]));
     }
     for (size_t i = 0; i < inputs.size(); ++i) {
       if (input_block_[i] >= 0) placement_.inputs[i].offset = plan_.offset(input_block_[i]);
@@ -106,7 +106,7 @@ class Placer {
           inputs_in_place && layout.is_dense() && layout.format == Format::kFloat16;
       input_block_.push_back(in_place ? -1 : plan_.Add(layout.dims.elements(), -1));
       placement_.inputs.push_back(
-          {in_place ? Place::In::kInput : Place::In::kArena, static_cast<int64_t>(i)});
+          {in_place ? Slot::In::kInput : Slot::In::kArena, static_cast<int64_t>(i)});
     }
   }
 
@@ -121,11 +121,11 @@ class Placer {
     if (block >= 0) plan_.Extend(block, when);
   }
 
-  Place PlaceOf(int unit) const {
+  Slot SlotOf(int unit) const {
     int64_t offset = 0;
     const int whole = WholeOf(unit, offset);
-    if (port_[whole] >= 0) return {Place::In::kOutput, port_[whole], offset};
-    return {Place::In::kArena, -1, plan_.offset(block_[whole]) + offset};
+    if (port_[whole] >= 0) return {Slot::In::kOutput, port_[whole], offset};
+    return {Slot::In::kArena, -1, plan_.offset(block_[whole]) + offset};
   }
 
   const Network& network_;
@@ -138,14 +138,14 @@ class Placer {
   std::vector<int> block_;       // by unit: its block of the plan, or -1
   std::vector<int> input_block_;
   MemoryPlan plan_;
-  Placement placement_;
+  SlotPlan placement_;
 };
 
 }  // namespace
 
-Placement PlaceTensors(const Network& network, const Views& views, absl::Span<const Chain> chains,
-                       absl::Span<const ProgramPort> inputs, absl::Span<const ProgramPort> outputs,
-                       bool inputs_in_place) {
+SlotPlan PlaceTensors(const Network& network, const Views& views, absl::Span<const Chain> chains,
+                      absl::Span<const ProgramPort> inputs, absl::Span<const ProgramPort> outputs,
+                      bool inputs_in_place) {
   return Placer(network, views, chains).Run(inputs, outputs, inputs_in_place);
 }
 

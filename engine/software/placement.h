@@ -17,25 +17,25 @@
 
 namespace anemone {
 
-struct Place {
+struct Slot {
   enum class In : uint8_t { kArena, kInput, kOutput, kConstant };
   In in = In::kArena;
   int64_t port = -1;   // index of the port or constant; not used in the arena
   int64_t offset = 0;  // in fp16 elements
 };
 
-struct Placement {
-  std::vector<Place> units;          // by unit; not used for those in Views
-  std::vector<Place> inputs;         // by port: kInput if it is read in place
+struct SlotPlan {
+  std::vector<Slot> units;           // by unit; not used for those in Views
+  std::vector<Slot> inputs;          // by port: kInput if it is read in place
   std::vector<bool> direct_outputs;  // by port: the unit that computes it writes into the port
   int64_t arena_halves = 0;          // size of the arena in fp16 elements
 };
 
 // `chains` are the result of FuseUnits(); the ports are those of the program. If `inputs_in_place`
 // is false, all inputs are copied, because exact mode changes some of their values.
-Placement PlaceTensors(const Network& network, const Views& views, absl::Span<const Chain> chains,
-                       absl::Span<const ProgramPort> inputs, absl::Span<const ProgramPort> outputs,
-                       bool inputs_in_place);
+SlotPlan PlaceTensors(const Network& network, const Views& views, absl::Span<const Chain> chains,
+                      absl::Span<const ProgramPort> inputs, absl::Span<const ProgramPort> outputs,
+                      bool inputs_in_place);
 
 }  // namespace anemone
 

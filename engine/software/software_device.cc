@@ -43,7 +43,7 @@ Buffer AllocateHalves(int64_t count) {
 template <class T>
 struct PortUse {
   T** data;
-  Place place;
+  Slot place;
 };
 
 // The memory and the prepared calls of one run.
@@ -63,17 +63,17 @@ class SoftwareProgram final : public Program {
   std::vector<std::shared_ptr<const Buffer>> constants;
   std::optional<Views> views;
   std::vector<Chain> chains;  // of units, in the order they run
-  Placement placement;
+  SlotPlan placement;
 
   void set_ports(std::vector<ProgramPort> inputs, std::vector<ProgramPort> outputs) {
     inputs_ = std::move(inputs);
     outputs_ = std::move(outputs);
   }
 
-  Place PlaceOf(const Operand& operand) const {
+  Slot SlotOf(const Operand& operand) const {
     const Root root = views->RootOf(operand);
     const int index = root.operand.index;
-    Place place = {Place::In::kConstant, index};
+    Slot place = {Slot::In::kConstant, index};
     if (root.operand.source == Operand::Source::kInput) place = placement.inputs[index];
     if (root.operand.source == Operand::Source::kUnit) place = placement.units[index];
     place.offset += root.offset;
@@ -81,16 +81,16 @@ class SoftwareProgram final : public Program {
   }
 
   // `request` may be null if the place is not in a port.
-  Half* At(const Place& place, Half* arena, const Request* request) const {
+  Half* At(const Slot& place, Half* arena, const Request* request) const {
     switch (place.in) {
-      case Place::In::kConstant:
+      case Slot::In::kConstant:
         return constants[place.port]->get() + place.offset;
-      case Place::In::kInput:
+      case Slot::In::kInput:
         return reinterpret_cast<Half*>(const_cast<std::byte*>(request->inputs[place.port])) +
                place.offset;
-      case Place::In::kOutput:
+      case Slot::In::kOutput:
         return reinterpret_cast<Half*>(request->outputs[place.port]) + place.offset;
-      case Place::In::kArena:
+      case Slot::In::kArena:
         break;
     }
     return arena + place.offset;
@@ -112,9 +112,9 @@ RunMemory SoftwareProgram::MakeMemory() const {
   RunMemory memory = {.arena = AllocateHalves(placement.arena_halves)};
   Half* const arena = memory.arena.get();
   if (arena == nullptr) return memory;
-  const auto set = [&](auto& view, const Dims& dims, const Place& place, auto& uses) {
+  const auto set = [&](auto& view, const Dims& dims, const Slot& place, auto& uses) {
     view.dims = dims;
-    if (place.in == Place::In::kInput || place.in == Place::In::kOutput) {
+    if (place.in == Slot::In::kInput || place.in == Slot::In::kOutput) {
       uses.push_back({&view.data, place});
     } else {
       view.data = At(place, arena, nullptr);
@@ -130,7 +130,7 @@ RunMemory SoftwareProgram::MakeMemory() const {
       call.in.resize(unit.bottoms.size());
       for (size_t k = 0; k < call.in.size(); ++k) {
         const Operand& operand = unit.bottoms[k];
-        set(call.in[k], network.DimsOf(operand), PlaceOf(operand), memory.reads);
+        set(call.in[k], network.DimsOf(operand), SlotOf(operand), memory.reads);
       }
       set(call.out, unit.dims, placement.units[chain[i].unit], memory.writes);
     }
@@ -214,8 +214,8 @@ bool Fuses(const SoftwareOptions& options) {
   return !options.numerics.is_exact() && !options.observed;
 }
 
-Placement PlacementOf(const Network& network, const Views& views, absl::Span<const Chain> chains,
-                      Route route, const SoftwareOptions& options) {
+SlotPlan PlacementOf(const Network& network, const Views& views, absl::Span<const Chain> chains,
+                     Route route, const SoftwareOptions& options) {
   return PlaceTensors(network, views, chains, InputPorts(network, route),
                       OutputPorts(network, route),
                       /*inputs_in_place=*/!options.numerics.is_exact());
@@ -359,7 +359,7 @@ class SoftwareDevice final : public Device {
     for (const auto& use : memory.reads) *use.data = program.At(use.place, arena, &request);
     for (const auto& use : memory.writes) *use.data = program.At(use.place, arena, &request);
     for (size_t i = 0; i < network.inputs.size(); ++i) {
-      if (program.placement.inputs[i].in == Place::In::kInput) continue;
+      if (program.placement.inputs[i].in == Slot::In::kInput) continue;
       const SurfaceLayout& layout = program.inputs()[i].layout;
       Stage(program, layout, request.inputs[i],
             program.At(program.placement.inputs[i], arena, &request));
@@ -384,7 +384,7 @@ class SoftwareDevice final : public Device {
       if (program.placement.direct_outputs[i]) continue;
       const SurfaceLayout& layout = program.outputs()[i].layout;
       math::ConvertStrided(layout.dims.extent,
-                           program.At(program.PlaceOf(network.outputs[i].from), arena, &request),
+                           program.At(program.SlotOf(network.outputs[i].from), arena, &request),
                            math::DenseLayout(math::Element::kHalf, layout.dims.extent),
                            request.outputs[i], MathLayout(layout));
     }

@@ -156,10 +156,10 @@ const OpSchema* SchemaOf(absl::string_view domain, absl::string_view op_type, in
   return onnx::OpSchemaRegistry::Schema(std::string(op_type), version, std::string(domain));
 }
 
-absl::StatusOr<Known> CheckNode(const Node& node, absl::string_view label) {
-  if (NewestOpset(node.domain) == 0) return Known::kNo;
+absl::StatusOr<bool> CheckNode(const Node& node, absl::string_view label) {
+  if (NewestOpset(node.domain) == 0) return false;
   const OpSchema* schema = SchemaOf(node.domain, node.op_type, node.version);
-  if (schema == nullptr && IsContrib(node)) return Known::kYes;
+  if (schema == nullptr && IsContrib(node)) return true;
   // ONNX marks GroupNormalization of opset 18 to 20 as deprecated; an operator with a lift is
   // supported nevertheless.
   const bool unknown = schema == nullptr || (schema->Deprecated() && FindLift(node) == nullptr);
@@ -167,7 +167,7 @@ absl::StatusOr<Known> CheckNode(const Node& node, absl::string_view label) {
     return absl::InvalidArgumentError(absl::StrCat(label, ": ", UnknownOperator(node).message()));
   }
   const absl::Status status = CheckAgainst(*schema, node);
-  if (status.ok()) return Known::kYes;
+  if (status.ok()) return true;
   return absl::InvalidArgumentError(
       absl::StrCat(label, ": ", status.message(), "; correct the model, or export it again"));
 }

@@ -27,12 +27,10 @@ absl::StatusOr<std::map<std::string, int64_t>> ReadOpsets(
 // The schema of an operator in an opset version, or null if that version does not have it.
 const onnx::OpSchema* SchemaOf(absl::string_view domain, absl::string_view op_type, int version);
 
-enum class Known { kYes, kNo };
-
-// Checks `node`, which messages call `label`. Returns kNo if the domain is not one of ONNX's: the
-// operator is unknown, which is not an error. kInvalidArgument: an unknown or removed operator in
-// a domain of ONNX, or a node that breaks its schema.
-absl::StatusOr<Known> CheckNode(const Node& node, absl::string_view label);
+// Checks `node`, which messages call `label`. Returns whether the operator is known: it is not if
+// the domain is not one of ONNX's, which is not an error. kInvalidArgument: an unknown or removed
+// operator in a domain of ONNX, or a node that breaks its schema.
+absl::StatusOr<bool> CheckNode(const Node& node, absl::string_view label);
 
 }  // namespace anemone
 

@@ -371,9 +371,8 @@ absl::Status GraphReader::ReadParts(const onnx::NodeProto& proto, const Place& p
 
 // Checks a node and adds it; a Constant is added as a value.
 absl::Status GraphReader::AddNode(Node node, const Place& place, Scope& scope) {
-  ANEMONE_ASSIGN_OR_RETURN(const Known known, CheckNode(node, place.label));
-  if (known == Known::kNo && !IsContrib(node) &&
-      unknown_.emplace(node.domain, node.op_type).second) {
+  ANEMONE_ASSIGN_OR_RETURN(const bool is_known, CheckNode(node, place.label));
+  if (!is_known && !IsContrib(node) && unknown_.emplace(node.domain, node.op_type).second) {
     model_.warnings.push_back(
         {"unknown-operator", place.label,
          absl::StrCat(

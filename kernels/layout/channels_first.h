@@ -26,8 +26,8 @@ struct KeptLayer {
 // Carries the chains of an accepted network that was cleaned up. A chain is carried if the target
 // accepts all its units in the new layout, the network has no more units than before (views are not
 // counted), and by the target's rates it is faster (layout_cost.h); where no rates are published,
-// the number of units decides. The network stays accepted and cleaned up. The units keep their
-// names.
+// the number of units decides. Each chain is tried in a network of itself and the transposes around
+// it. The network stays accepted and cleaned up. The units keep their names.
 std::vector<KeptLayer> CarryChannelsFirst(Network& network, const Target& target, Route route);
 
 }  // namespace anemone

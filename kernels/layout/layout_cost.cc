@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "engine/unit_kind.h"
 #include "kernels/conv/conv.h"
 #include "kernels/units/linear.h"
 #include "kernels/units/matrix_multiplication.h"
@@ -28,11 +27,6 @@ double Operations(const Unit& unit, const CostRates& rates) {
 
 }  // namespace
 
-int64_t CountUnits(const Network& network) {
-  return std::count_if(network.units.begin(), network.units.end(),
-                       [](const Unit& unit) { return !unit.kind->run.is_view; });
-}
-
 std::optional<LayoutCost> LayoutCost::For(const Target& target) {
   const CostRates* const rates = FindFit(target);
   if (rates == nullptr) return std::nullopt;
@@ -40,18 +34,13 @@ std::optional<LayoutCost> LayoutCost::For(const Target& target) {
   return LayoutCost(*rates, granule ? std::max<int64_t>(granule->value, 1) : 1);
 }
 
-double LayoutCost::Of(const Network& network) const {
-  double sum = 0;
-  for (const Unit& unit : network.units) {
-    if (unit.kind->run.is_view) continue;
-    double bytes = BytesOfDims(unit.dims);
-    for (const Operand& operand : unit.bottoms) {
-      if (operand.source == Operand::Source::kConstant) continue;
-      bytes += BytesOfDims(network.DimsOf(operand));
-    }
-    sum += Operations(unit, *rates_) + kMicroseconds * bytes / rates_->bytes_per_second;
+double LayoutCost::Of(const Network& network, const Unit& unit) const {
+  double bytes = BytesOfDims(unit.dims);
+  for (const Operand& operand : unit.bottoms) {
+    if (operand.source == Operand::Source::kConstant) continue;
+    bytes += BytesOfDims(network.DimsOf(operand));
   }
-  return sum;
+  return Operations(unit, *rates_) + kMicroseconds * bytes / rates_->bytes_per_second;
 }
 
 double LayoutCost::BytesOfDims(const Dims& dims) const {

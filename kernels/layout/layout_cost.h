@@ -11,17 +11,14 @@
 
 namespace anemone {
 
-// The units of a network without views.
-int64_t CountUnits(const Network& network);
-
-// The time of what differs between two forms of a network, in microseconds of the chip that the
-// target's rates are multiples of (engine/tables/costs.json). Each value that a unit reads or
-// writes counts as one transfer, in rows that are padded to the target's granule: transposes are
-// not free, though a value that stays on the chip costs less.
+// The time of a unit, to compare two forms of a network, in microseconds of the chip that the
+// target's rates are multiples of (engine/tables/costs.json): that of the operations of a linear
+// layer, and one transfer of each value that the unit reads or writes, in rows that are padded to
+// the target's granule. Transposes are not free, though a value that stays on the chip costs less.
 class LayoutCost {
  public:
   static std::optional<LayoutCost> For(const Target& target);  // nullopt: no rates are published
-  double Of(const Network& network) const;
+  double Of(const Network& network, const Unit& unit) const;
 
  private:
   LayoutCost(const CostRates& rates, int64_t granule) : rates_(&rates), granule_(granule) {}

@@ -25,9 +25,9 @@ absl::StatusOr<E> WordOf(const MilContext& c, const char* attribute, const std::
       absl::StrCat(c.call().op, ", attribute '", attribute, "': there is no mode '", value, "'"));
 }
 
-// The attributes of the call as Sampling. It is not published which of the engine's two normalized
-// coordinate modes MIL's coordinates_mode means, so `coordinates` is left empty.
-inline absl::StatusOr<Sampling> ReadSampling(MilContext& c) {
+// The attributes of the call as SamplingForm. It is not published which of the engine's two
+// normalized coordinate modes MIL's coordinates_mode means, so `coordinates` is left empty.
+inline absl::StatusOr<SamplingForm> ReadSampling(MilContext& c) {
   static constexpr std::pair<const char*, SamplingMethod> kMethods[] = {
       {"bilinear", SamplingMethod::kLinear}, {"nearest", SamplingMethod::kNearestNeighbor}};
   static constexpr std::pair<const char*, SamplePadding> kPadding[] = {
@@ -42,7 +42,7 @@ inline absl::StatusOr<Sampling> ReadSampling(MilContext& c) {
   c.Ignore("padding_value");
   c.Ignore("coordinates_mode");
   c.Ignore("align_corners");
-  Sampling sampling;
+  SamplingForm sampling;
   for (Axis axis : {Axis::kW, Axis::kH}) {
     sampling.methods.push_back({axis, by});
     sampling.padding.push_back({axis, beyond});

@@ -68,7 +68,7 @@ Taps TapsAt(const Sampler& s, const ConstView& image, const AxisPoint& column,
 // Calls combine(taps, plane of the image) for each element of the output. The taps of a block of
 // points are computed once for all channels.
 template <class Combine>
-void ForElements(const Sampler& s, const ConstView& image, PlaceOf place, View out,
+void ForElements(const Sampler& s, const ConstView& image, SamplePointOf place, View out,
                  const Combine& combine) {
   constexpr int64_t kBlock = 256;
   const int64_t points = out.dims.h() * out.dims.w(), channels = image.dims.c();
@@ -104,7 +104,7 @@ bool Copies(const Sampler& s) {
          s.methods[1] == SamplingMethod::kNearestNeighbor;
 }
 
-void Copy(const Sampler& s, const ConstView& image, PlaceOf place, View out) {
+void Copy(const Sampler& s, const ConstView& image, SamplePointOf place, View out) {
   ForElements(s, image, place, out,
               [](const Taps& taps, const math::Half* plane) { return Read(taps[0], plane); });
 }
@@ -115,7 +115,7 @@ bool CanSample(SamplePadding padding) {
   return padding != SamplePadding::kNegative && padding != SamplePadding::kDontCare;
 }
 
-void Sample(const Sampler& s, const ConstView& image, PlaceOf place, View out) {
+void Sample(const Sampler& s, const ConstView& image, SamplePointOf place, View out) {
   if (Copies(s)) return Copy(s, image, place, out);
   ForElements(s, image, place, out, [](const Taps& taps, const math::Half* plane) {
     float sum = 0;
@@ -128,8 +128,8 @@ void Sample(const Sampler& s, const ConstView& image, PlaceOf place, View out) {
   });
 }
 
-void SampleExactly(const Sampler& s, const math::Numerics& n, const ConstView& image, PlaceOf place,
-                   View out) {
+void SampleExactly(const Sampler& s, const math::Numerics& n, const ConstView& image,
+                   SamplePointOf place, View out) {
   if (Copies(s)) return Copy(s, image, place, out);
   const auto share = [&](float weight) {
     return n.ew_texture == math::EwTexture::kFp16Weights ? math::RoundToHalf(weight) : weight;

@@ -26,19 +26,19 @@ bool CanSample(SamplePadding padding);
 
 // A position in elements, counted from the center of the first one. Positions may be infinite; NaN
 // is that of the first element.
-struct Place {
+struct SamplePoint {
   float column, row;
 };
-using PlaceOf = absl::FunctionRef<Place(int64_t image, int64_t point)>;
+using SamplePointOf = absl::FunctionRef<SamplePoint(int64_t image, int64_t point)>;
 
 // `image` is N x C x H x W, `out` N x C x rows x columns; place(n, p) is the position in image n of
 // point p, counted in the order of `out`. Computes in fp32, with one rounding at the end.
-void Sample(const Sampler& sampler, const ConstView& image, PlaceOf place, View out);
+void Sample(const Sampler& sampler, const ConstView& image, SamplePointOf place, View out);
 
 // The same in exact mode: the option ew-texture (numerics.json) decides whether the weights are
 // rounded to fp16. Products and sums are wide, and the result is rounded once.
 void SampleExactly(const Sampler& sampler, const math::Numerics& n, const ConstView& image,
-                   PlaceOf place, View out);
+                   SamplePointOf place, View out);
 
 }  // namespace anemone
 

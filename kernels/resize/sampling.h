@@ -121,7 +121,7 @@ struct AsCoordinates {
 
 // For each axis: the meaning of coordinates, how to interpolate between elements, and how to read
 // outside of the tensor.
-struct Sampling {
+struct SamplingForm {
   AxisValues<Coordinates> coordinates;
   AxisValues<SamplingMethod> methods;
   AxisValues<SamplePadding> padding;

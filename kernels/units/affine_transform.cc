@@ -101,7 +101,7 @@ void WithPlaces(const AffineTransformParams& p, absl::Span<const ConstView> in,
   constexpr int64_t kCoefficients = 6;
   const Dims& image = in[0].dims;
   const bool shared = in[1].dims.elements() == kCoefficients;
-  const auto place = [&](int64_t n, int64_t point) -> Place {
+  const auto place = [&](int64_t n, int64_t point) -> SamplePoint {
     const math::Half* m = in[1].data + (shared ? 0 : n * kCoefficients);
     const double x = Coordinate(point % p.width, p.width, p.aligned);
     const double y = Coordinate(point / p.width, p.height, p.aligned);
@@ -118,12 +118,12 @@ void WithPlaces(const AffineTransformParams& p, absl::Span<const ConstView> in,
 
 void Compute(const AffineTransformParams& p, const void*, absl::Span<const ConstView> in,
              View out) {
-  WithPlaces(p, in, [&](const Sampler& s, PlaceOf place) { Sample(s, in[0], place, out); });
+  WithPlaces(p, in, [&](const Sampler& s, SamplePointOf place) { Sample(s, in[0], place, out); });
 }
 
 void Exact(const AffineTransformParams& p, const ExactUnit& unit, absl::Span<const ConstView> in,
            View out) {
-  WithPlaces(p, in, [&](const Sampler& s, PlaceOf place) {
+  WithPlaces(p, in, [&](const Sampler& s, SamplePointOf place) {
     SampleExactly(s, unit.numerics, in[0], place, out);
   });
 }

@@ -46,7 +46,7 @@ absl::StatusOr<Dims> Shape(const CropResizeParams& p, Bottoms in) {
 Verdict Validate(const CropResizeParams& p, Bottoms in, const Target& target, Route route) {
   Judge judge(target, route);
   if (in[1].format != Format::kFloat16) return judge.Reject(rule::kCropResizeIndex);
-  if (!Sampling{p.coordinates, p.methods, p.padding}.SameOnAllAxes()) {
+  if (!SamplingForm{p.coordinates, p.methods, p.padding}.SameOnAllAxes()) {
     return judge.Reject(rule::kCropResizeModes);
   }
   // The range's upper end is not published.

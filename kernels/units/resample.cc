@@ -143,19 +143,20 @@ template <class Sample>
 void WithPlaces(const P& p, const ConstView& places, const Sample& sample) {
   const int64_t points = places.dims.h() * places.dims.w();
   const int64_t x = p.order == CoordinateOrder::kYX ? points : 0, y = points - x;
-  sample([&](int64_t image, int64_t point) -> Place {
+  sample([&](int64_t image, int64_t point) -> SamplePoint {
     const math::Half* set = places.data + (places.dims.n() == 1 ? 0 : image) * 2 * points + point;
     return {math::ToFloat(set[x]), math::ToFloat(set[y])};
   });
 }
 
 void Compute(const P& p, const void*, absl::Span<const ConstView> in, View out) {
-  WithPlaces(p, in[1], [&](PlaceOf place) { Sample(SamplerOf(p), in[0], place, out); });
+  WithPlaces(p, in[1], [&](SamplePointOf place) { Sample(SamplerOf(p), in[0], place, out); });
 }
 
 void Exact(const P& p, const ExactUnit& unit, absl::Span<const ConstView> in, View out) {
-  WithPlaces(p, in[1],
-             [&](PlaceOf place) { SampleExactly(SamplerOf(p), unit.numerics, in[0], place, out); });
+  WithPlaces(p, in[1], [&](SamplePointOf place) {
+    SampleExactly(SamplerOf(p), unit.numerics, in[0], place, out);
+  });
 }
 
 const UnitKindOf<P>& Kind() {
@@ -178,7 +179,7 @@ Operand ChannelFirst(MilContext& c, const Operand& places) {
 }
 
 absl::Status Build(MilContext& c) {
-  ANEMONE_ASSIGN_OR_RETURN(Sampling sampling, ReadSampling(c));
+  ANEMONE_ASSIGN_OR_RETURN(SamplingForm sampling, ReadSampling(c));
   Operand x = c.In(0);
   Operand places = c.In(1);
   places = ChannelFirst(c, places);

@@ -7,10 +7,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/printable.h"
 #include "base/status_macros.h"
 #include "base/usage_error.h"
-#include "base/wrapped_text.h"
+#include "partitioner/list_writer.h"
 #include "partitioner/matching.h"
 #include "partitioner/plan_json.h"
 #include "partitioner/plan_text.h"
@@ -174,33 +173,6 @@ std::string TextOf(const ProgramDiff::Change& change) {
   return absl::StrCat(change.key, ": ", change.from, " -> ", change.to);
 }
 
-class Writer {
- public:
-  Writer(int width, bool every_item) : width_(width), every_item_(every_item) {}
-
-  void Line(int indent, absl::string_view text) {
-    absl::StrAppend(
-        &out_, Wrapped(absl::StrCat(std::string(indent, ' '), Printable(text)), width_, indent + 2),
-        "\n");
-  }
-  // The first items of a list, or all.
-  template <class Item, class Write>
-  void List(absl::string_view title, const std::vector<Item>& items, Write write) {
-    constexpr size_t kTop = 10;
-    if (items.empty()) return;
-    Line(2, title);
-    const size_t shown = every_item_ ? items.size() : std::min(items.size(), kTop);
-    for (size_t i = 0; i < shown; ++i) write(items[i]);
-    if (shown < items.size()) Line(4, absl::StrCat("and ", items.size() - shown, " more, see -v"));
-  }
-  std::string Take() { return std::move(out_); }
-
- private:
-  const int width_;
-  const bool every_item_;
-  std::string out_;
-};
-
 }  // namespace
 
 absl::StatusOr<ProgramDiff> DiffPrograms(const std::string& a, const std::string& b) {
@@ -268,7 +240,7 @@ Json ProgramDiffJson(const ProgramDiff& diff) {
 }
 
 std::string ProgramDiffText(const ProgramDiff& diff, int width, bool every_item) {
-  Writer writer(width, every_item);
+  ListWriter writer(width, every_item);
   if (diff.equal()) {
     writer.Line(0, absl::StrCat("equal: ", Counted(diff.a.operations, "operation")));
   } else if (!diff.related) {
@@ -286,15 +258,19 @@ std::string ProgramDiffText(const ProgramDiff& diff, int width, bool every_item)
   };
   title("a", diff.a);
   title("b", diff.b);
-  writer.List("changed", diff.changed, [&](const ProgramDiff::Changed& item) {
+  const auto rest_of = [](const auto& items) {
+    return [&](size_t first) { return absl::StrCat(items.size() - first, " more"); };
+  };
+  const auto write_changed = [&](const ProgramDiff::Changed& item) {
     writer.Line(4, absl::StrCat(TextOf(item.a), item.a.name == item.b.name
                                                     ? ""
                                                     : absl::StrCat(", in b '", item.b.name, "'")));
     for (const ProgramDiff::Change& change : item.changes) writer.Line(6, TextOf(change));
-  });
+  };
+  writer.List("changed", diff.changed, write_changed, rest_of(diff.changed));
   const auto line = [&](const ProgramDiff::Item& item) { writer.Line(4, TextOf(item)); };
-  writer.List("only in b", diff.added, line);
-  writer.List("only in a", diff.removed, line);
+  writer.List("only in b", diff.added, line, rest_of(diff.added));
+  writer.List("only in a", diff.removed, line, rest_of(diff.removed));
   return writer.Take();
 }
 
