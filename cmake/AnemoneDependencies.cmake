@@ -9,6 +9,10 @@
 #   ANEMONE_ORT_LIBRARY      the shared library to try at run time; may be empty.
 
 include(${PROJECT_SOURCE_DIR}/build/setup.cmake OPTIONAL)
+if(CMAKE_SYSROOT AND CMAKE_SYSROOT STREQUAL ANEMONE_SETUP_ARM64_ROOT)  # cmake/arm64-linux.cmake
+  set(ANEMONE_SETUP_ONNX_PREFIX "${ANEMONE_SETUP_ARM64_ONNX_PREFIX}")
+  set(ANEMONE_SETUP_ORT_LIBRARY "${ANEMONE_SETUP_ARM64_ORT_LIBRARY}")
+endif()
 
 set(anemone_missing "")
 
@@ -18,6 +22,8 @@ endif()
 find_package(Python3 3.9 QUIET COMPONENTS Interpreter)
 if(NOT Python3_FOUND)
   list(APPEND anemone_missing "Python 3.9 or later (-DPython3_EXECUTABLE=)")
+elseif(CMAKE_CROSSCOMPILING)
+  set_target_properties(Python3::Interpreter PROPERTIES CROSSCOMPILING_EMULATOR "")  # it is this machine's
 endif()
 
 if(Python3_FOUND)

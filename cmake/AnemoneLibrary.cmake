@@ -2,13 +2,18 @@
 # Include paths start at the top of the repository ("engine/dims.h") or at include/
 # ("anemone/tensor.h").
 # anemone_test(NAME SOURCES ... LINK ... LABELS ...): one GoogleTest program and one ctest entry.
-# Tests with the label `threads` also run under ThreadSanitizer.
+# Tests with the label `threads` also run under ThreadSanitizer, and those with `emulated` when
+# cross-compiling, in CMAKE_CROSSCOMPILING_EMULATOR.
 
 add_library(anemone_options INTERFACE)
 target_include_directories(anemone_options INTERFACE ${PROJECT_SOURCE_DIR}
                                                      ${PROJECT_SOURCE_DIR}/include)
 target_compile_options(anemone_options INTERFACE -Wall -Wextra -Werror -Wno-sign-compare
                                                  -Wno-missing-field-initializers)
+if(NOT CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+  # Results must not depend on whether the machine has fused multiply-adds. x86-64 itself has none.
+  target_compile_options(anemone_options INTERFACE -ffp-contract=off)
+endif()
 if(ANEMONE_SANITIZE)
   # AddressSanitizer finds the errors that these three checks look for. Without them compiling takes
   # a third less.
@@ -159,6 +164,37 @@ function(anemone_test_program name)
     add_executable(${name} ${ARG_SOURCES})
   endif()
   target_link_libraries(${name} PRIVATE anemone_options ${ARG_LINK})
+endfunction()
+
+# The programs of the tests that run when cross-compiling.
+add_custom_target(emulated_tests)
+
+# anemone_emulated(TEST ...): these tests run when cross-compiling. Their labels must be set before.
+function(anemone_emulated)
+  if(CMAKE_CROSSCOMPILING)
+    set_property(TEST ${ARGN} APPEND PROPERTY LABELS emulated)
+    set_property(TEST ${ARGN} PROPERTY TIMEOUT 5400)
+    foreach(test IN LISTS ARGN)
+      if(TARGET ${test})
+        add_dependencies(emulated_tests ${test})
+      endif()
+    endforeach()
+  endif()
+endfunction()
+
+# anemone_runnable(NAME): sets the variable NAME to what a script must start to run the program NAME: the
+# program, or a script that runs it in the emulator.
+function(anemone_runnable name)
+  set(runnable $<TARGET_FILE:${name}>)
+  if(CMAKE_CROSSCOMPILING)
+    list(JOIN CMAKE_CROSSCOMPILING_EMULATOR " " emulator)
+    set(runnable ${PROJECT_BINARY_DIR}/emulated/${name})
+    file(GENERATE OUTPUT ${runnable}
+         CONTENT "#!/bin/sh\nexec ${emulator} $<TARGET_FILE:${name}> \"$@\"\n"
+         FILE_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE)
+    add_dependencies(emulated_tests ${name})
+  endif()
+  set(${name} ${runnable} PARENT_SCOPE)
 endfunction()
 
 # INSTRUMENTED: as in anemone_test_program.

@@ -45,10 +45,26 @@ uint64_t DigestOf(absl::Span<const std::byte> bytes, uint64_t digest) {
   return digest;
 }
 
+// Floats count with the fp16 bits that the engine keeps of them: ONNX Runtime folds constants such
+// as sines, and the last bit of its fp32 results differs between machines.
+uint64_t DigestOf(const Tensor& tensor, uint64_t digest) {
+  if (tensor.type() != DataType::kFloat) return DigestOf(tensor.bytes(), digest);
+  std::vector<std::byte> halves;
+  halves.reserve(tensor.bytes().size() / 2);
+  for (size_t i = 0; i < tensor.bytes().size(); i += sizeof(float)) {
+    float value;
+    std::memcpy(&value, tensor.bytes().data() + i, sizeof(value));
+    const math::Half half = math::ToHalf(value);
+    const auto* bytes = reinterpret_cast<const std::byte*>(&half);
+    halves.insert(halves.end(), bytes, bytes + sizeof(half));
+  }
+  return DigestOf(halves, digest);
+}
+
 uint64_t DigestOf(const Network& network, uint64_t digest) {
   const std::string text = WriteNetwork(network).dump();
   digest = DigestOf({reinterpret_cast<const std::byte*>(text.data()), text.size()}, digest);
-  for (const Tensor* tensor : TensorsOf(network)) digest = DigestOf(tensor->bytes(), digest);
+  for (const Tensor* tensor : TensorsOf(network)) digest = DigestOf(*tensor, digest);
   return digest;
 }
 

@@ -2,10 +2,11 @@
 # Fetches packages from another suite, or source packages, with a private apt configuration. The
 # machine's sources, lists and cache are never changed. Source it after common.sh.
 
-# private_apt FOLDER TYPE SUITE: writes FOLDER/apt.conf for packages of TYPE (deb, deb-src) of SUITE,
-# and fetches the lists. Errors are ignored, because a third party's entry may not have the suite; the
-# caller checks whether it finds the package.
+# private_apt FOLDER TYPE SUITE [ARCHITECTURE]: writes FOLDER/apt.conf for packages of TYPE (deb, deb-src)
+# of SUITE, and fetches the lists. Errors are ignored, because a third party's entry may not have the
+# suite; the caller checks whether it finds the package.
 private_apt() {
+  local architecture=${4:-$(dpkg --print-architecture)}
   mkdir -p "$1"/{sources,state/lists/partial,cache/archives/partial}
   # The machine's hooks would clean the machine's cache. The user _apt cannot write to our folder.
   cat >"$1/apt.conf" <<END
@@ -14,6 +15,8 @@ Dir::Etc::sourceparts "$1/sources";
 Dir::State "$1/state";
 Dir::State::status "/dev/null";
 Dir::Cache "$1/cache";
+APT::Architecture "$architecture";
+APT::Architectures { "$architecture"; };
 APT::Sandbox::User "root";
 #clear APT::Update::Pre-Invoke;
 #clear APT::Update::Post-Invoke;

@@ -13,6 +13,14 @@ set(ANEMONE_SETUP_ONNX_PREFIX \"$(onnx_prefix)\")
 set(ANEMONE_SETUP_TSAN_TBB_PREFIX \"$tsan_tbb\")
 set(ANEMONE_SETUP_ORT_INCLUDE_DIR \"${ANEMONE_ORT_INCLUDE_DIR:-$(ort_headers)}\")
 set(ANEMONE_SETUP_ORT_LIBRARY \"${ort_libraries[0]}\")"
+arm64=$(arm64_root)
+if [[ -d $arm64 ]]; then
+  ort_libraries=("$arm64"/usr/lib/libonnxruntime.so.*)
+  setup+="
+set(ANEMONE_SETUP_ARM64_ROOT \"$arm64\")
+set(ANEMONE_SETUP_ARM64_ONNX_PREFIX \"$(arm64_onnx_prefix)\")
+set(ANEMONE_SETUP_ARM64_ORT_LIBRARY \"${ort_libraries[0]}\")"
+fi
 if [[ ! -f build/setup.cmake || $(<build/setup.cmake) != "$setup" ]]; then
   echo "$setup" >build/setup.cmake  # CMake depends on it, so it configures again
 fi

@@ -58,6 +58,18 @@ tsan_tbb_prefix() {
 ort_headers_version=1.23.2
 ort_headers() { echo "$cache/ort-headers-$ort_headers_version"; }
 
+# For the preset arm64: Debian's packages for 64-bit Arm, unpacked, with ONNX Runtime's library; and the
+# ONNX C++ library, built with them. The packages are the development packages of packages.txt.
+arm64_packages() { grep --extended-regexp '^(lib|nlohmann).*-dev$' tools/setup/packages.txt; }
+arm64_root() {
+  echo "$cache/arm64-root-$(key "$(. /etc/os-release && echo "$VERSION_CODENAME")" "$(arm64_packages)" \
+    "$(pinned onnxruntime)")"
+}
+arm64_onnx_prefix() {
+  echo "$cache/onnx-arm64-$(pinned onnx)-$(CXX=aarch64-linux-gnu-g++ key "${onnx_options[@]}" \
+    "$(protoc --version)" "$(arm64_root)")"
+}
+
 # in_cache RESULT LOCK_NAME: ends the script if RESULT exists. Otherwise makes an empty folder `work`, in
 # which the caller makes `result`. An interrupted run leaves nothing that looks finished. If two runs
 # need it at the same time, the second waits.
