@@ -21,6 +21,7 @@
 #include "provider/coreml/metadata.h"
 #include "provider/coreml/package_writer.h"
 #include "provider/coreml/program_writer.h"
+#include "provider/coreml/size_check.h"
 #include "provider/coreml/whole_model.h"
 #include "provider/importing.h"
 #include "provider/new_file.h"
@@ -223,18 +224,16 @@ absl::StatusOr<Json> ConvertToPackage(const std::string& path, const std::string
   settings.dim_ranges.clear();
   ANEMONE_ASSIGN_OR_RETURN(PlanOptions planning, PlanOptionsOf(settings));
   auto runtime = std::make_shared<LazyRuntime>(1, settings.ort_library);
-  auto import = [&](const SizeMap& sizes) {
-    ImportOptions importing = ImportingOptions(settings, runtime);
-    importing.dims.insert(sizes.begin(), sizes.end());
-    return ImportFile(path, importing);
-  };
-  ANEMONE_ASSIGN_OR_RETURN(Model model, import({}));
+  ImportOptions importing = ImportingOptions(settings, runtime);
+  ANEMONE_ASSIGN_OR_RETURN(Model model, ImportFile(path, importing));
   runtime->ExplainMissing(model);
   std::optional<Model> bound;
   if (!free.empty()) {
     ANEMONE_RETURN_IF_ERROR(free.CheckSymbols(model.graph));
-    ANEMONE_RETURN_IF_ERROR(free.CheckModel(import));
-    ANEMONE_ASSIGN_OR_RETURN(bound, import(free.Largest()));
+    ANEMONE_RETURN_IF_ERROR(CheckSizes(free, path, importing));
+    const SizeMap largest = free.Largest();
+    importing.dims.insert(largest.begin(), largest.end());
+    ANEMONE_ASSIGN_OR_RETURN(bound, ImportFile(path, importing));
   }
   const Model& planned = bound ? *bound : model;
   ANEMONE_ASSIGN_OR_RETURN(const MilPlan plan, PlanForMil(planned, planning));

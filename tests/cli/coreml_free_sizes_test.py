@@ -155,7 +155,7 @@ class FreeSizes(CoreMLTest):
                                  [tensor("y", [None, 2])], [ints("shape", -1, 2)]), "pairs.onnx")
         out = self.folder / "no"
         done = anemone("convert", pairs, "--to", "mlpackage", "--dim", "n=2..8", "-o", out)
-        self.expect_error(done, "'pairs' (Reshape", "but not each size between", "--bucket n=", code=2)
+        self.expect_error(done, "'pairs' (Reshape", "but not each size of n=2..8", "--bucket n=", code=2)
         self.assertEqual(0, anemone("convert", pairs, "--to", "mlpackage", "--bucket", "n=2,8", "-o",
                                     self.folder / "yes").returncode)
         fixed = self.write(model([node("Reshape", "x shape", "y", name="six")], [tensor("x", ["n"])],
@@ -169,6 +169,44 @@ class FreeSizes(CoreMLTest):
         self.expect_error(done, "'cell' (LSTM", "free sizes", "--dim")
         self.assertFalse(out.exists())
 
+    def test_windows_that_do_not_fit(self):
+        """The convolution of a size that its window does not fit was written, with a note of a fault of ours."""
+        conv = node("Conv", "x k", "c", strides=[2, 2], name="first")
+        one = model([conv], [tensor("x", [1, 1, "h", 8])], [tensor("c", [1, 1, None, None])],
+                    [constant("k", random(1, 1, 3, 3))])
+        two = model([conv, node("Conv", "c k", "y", strides=[2, 2], name="second")],
+                    [tensor("x", [1, 1, "h", "w"])], [tensor("y", [1, 1, None, None])],
+                    [constant("k", random(1, 1, 3, 3))])
+        pool = model([node("MaxPool", "x", "y", kernel_shape=[3, 3], name="pool")],
+                     [tensor("x", [1, 1, "h", 8])], [tensor("y", [1, 1, None, None])])
+        pooled = model([node("MaxPool", "x", "y", kernel_shape=[3, 3], strides=[2, 2], name="pool")],
+                       [tensor("x", [1, 1, "h", 8])], [tensor("y", [1, 1, None, None])])
+        cut = model([node("Slice", "x from far axis", "y", name="cut")], [tensor("x", ["h", 4])],
+                    [tensor("y", [None, 4])], [ints("from", 5), ints("far", 2**40), ints("axis", 0)])
+        halves = model([node("Conv", "x k", "c", strides=[2], pads=[1, 1]), node("Resize", "c", "u"),
+                        node("Add", "x u", "y", name="sum")], [tensor("x", [1, 1, "h"])],
+                       [tensor("y", [1, 1, None])], [constant("k", random(1, 1, 3)), constant("twice", [1.0, 1, 2])])
+        halves.graph.node[1].input[:] = ["c", "", "twice"]
+        out = self.folder / "no"
+        for number, (made, words, texts) in enumerate((
+                (one, ("--dim", "h=1..2"), ("'first' (Conv", "h=1: the model cannot", "sizes that fit: h=3")),
+                (one, ("--dim", "h=1..64"), ("'first' (Conv", "size 1 on axis 2", "h=1..64; sizes that fit: h=3..64")),
+                (one, ("--dim", "h=2..640"), ("'first' (Conv", "sizes that fit: h=3..640")),
+                (one, ("--bucket", "h=2,8,16"), ("'first' (Conv", "cannot have h=2", "sizes that fit: h=8,16")),
+                (two, ("--dim", "h=3..64", "--dim", "w=8..64"),
+                 ("'second' (Conv", "cannot have h=3", "sizes that fit: h=7..64 w=8..64")),
+                (two, ("--bucket", "h=3,9", "--bucket", "w=8,64"),
+                 ("'second' (Conv", "sizes that fit: h=9 w=8,64")),
+                (pool, ("--dim", "h=2..9"), ("'pool' (MaxPool", "sizes that fit: h=3..9")),
+                (pooled, ("--dim", "h=2..9"), ("'pool' (MaxPool", "but the window needs 3", "sizes that fit: h=3..9")),
+                (cut, ("--dim", "h=2..1000"), ("'cut' (Slice", "no elements", "sizes that fit: h=6..1000")),
+                (halves, ("--dim", "h=2..40"), ("'sum' (Add", "h=3: the model cannot", "h=2 or h=4",
+                                                "not each size", "--bucket h=N")))):
+            path = self.write(made, f"{number}.onnx")
+            done = anemone("convert", path, "--to", "mlpackage", *words, "-o", out)
+            self.expect_error(done, f"{number}.onnx: ", *texts, code=2)
+        self.assertFalse(out.exists())
+
     def test_what_the_options_must_be(self):
         path = self.write(model([node("Add", "x z", "y")], [tensor("x", ["n", 4]), tensor("z", ["n", "m"])],
                                 [tensor("y", ["n", 4])]))
@@ -176,7 +214,9 @@ class FreeSizes(CoreMLTest):
         for words, texts in ((("--dim", "n=1..4"), ("'m'", "--dim m=")),
                              (("--dim", "n=1..4", "--bucket", "m=1,4"), ("one kind",)),
                              (("--dim", "k=1..4", "--dim", "n=1", "--dim", "m=1"), ("--dim k: no input", "are bound")),
-                             (("--dim", "n=4..1"), ("smallest",)), (("--dim", "n=0..4"), ("from 1 to",)),
+                             (("--dim", "n=4..1"), ("smallest",)),
+                             (("--dim", "n=4..4"), ("two different sizes", "n=4 for one")),
+                             (("--dim", "n=0..4"), ("from 1 to",)),
                              (("--dim", "n=1..4", "--dim", "n=2..3"), ("twice",)),
                              (("--dim", "n=1..4", "--segments"), ("--segments",)),
                              (("--bucket", "n=1,4", "--segments"), ("--segments",)),
