@@ -136,6 +136,80 @@ class FreeSizes(CoreMLTest):
                     "turned": rng.integers(-4, 4, (n, s, 4))}
         self.agree(moves(), ("--dim", "n=1..8", "--dim", "s=4..100"), feeds, [(1, 4), (3, 5), (8, 100)])
 
+    def test_recurrent_networks(self):
+        def case(kind, gates, steps, **attributes):
+            directions = 2 if attributes.get("direction") == "bidirectional" else 1
+            outputs = ["y", "h", "c"] if kind == "LSTM" else ["y", "h"]
+            inputs = ["x", "w", "r", "b", "", "h0"] + (["c0"] if kind == "LSTM" else [])
+            made = node(kind, "", "", hidden_size=3, **attributes)
+            made.input[:], made.output[:] = inputs, outputs
+            given = [tensor("x", [steps, "n", 4])] + [tensor(name, [directions, "n", 3]) for name in inputs[5:]]
+            return model([made], given, [tensor("y", [steps, directions, "n", 3])] +
+                         [tensor(name, [directions, "n", 3]) for name in outputs[1:]],
+                         [constant("w", random(directions, gates * 3, 4, seed=1)),
+                          constant("r", random(directions, gates * 3, 3, seed=2)),
+                          constant("b", random(directions, gates * 6, seed=3))])
+        for kind, gates, attributes in (("LSTM", 4, {}), ("LSTM", 4, {"direction": "bidirectional"}),
+                                        ("LSTM", 4, {"direction": "reverse"}), ("RNN", 1, {"direction": "bidirectional"}),
+                                        ("GRU", 3, {"linear_before_reset": 1}), ("GRU", 3, {"direction": "bidirectional"})):
+            directions = 2 if attributes.get("direction") == "bidirectional" else 1
+            steps = 5 if kind == "GRU" else "s"  # MIL has no form of a GRU with any number of steps
+            def feeds(n, s=5, directions=directions, kind=kind):
+                states = ["h0", "c0"] if kind == "LSTM" else ["h0"]
+                return {"x": random(s, n, 4, seed=n), **{name: random(directions, n, 3) for name in states}}
+            words = ["--dim", "n=1..8"] + ([] if kind == "GRU" else ["--dim", "s=1..100"])
+            sizes = [(1,), (8,)] if kind == "GRU" else [(1, 1), (3, 7), (8, 100)]
+            with self.subTest(kind, **attributes):
+                self.agree(case(kind, gates, steps, **attributes), words, feeds, sizes)
+        plain = model([node("LSTM", "x w r", "y h", hidden_size=3)], [tensor("x", ["s", "n", 4])],
+                      [tensor("y", ["s", 1, "n", 3]), tensor("h", [1, "n", 3])],
+                      [constant("w", random(1, 12, 4)), constant("r", random(1, 12, 3))])
+        self.agree(plain, ("--dim", "n=1..8", "--dim", "s=1..100"), lambda n, s: {"x": random(s, n, 4)},
+                   [(1, 1), (8, 100)])
+
+    def test_einsum(self):
+        for equation, shapes in (("bij,bjk->bik", (("n", "m", 4), ("n", 4, 5))),
+                                 ("bhid,bhjd->bhij", (("n", 2, "m", 4), ("n", 2, "m", 4))),
+                                 ("bthc,hcd->btd", (("n", "m", 2, 4), (2, 4, 5))), ("bij->bji", (("n", "m", 4),)),
+                                 ("bij->b", (("n", "m", 4),)), ("...ij,jk->...ik", (("n", "m", 4), (4, 3))),
+                                 ("ni,mi,i->nm", (("n", 4), ("m", 4), (4,))), ("ni,nj", (("n", 4), ("n", 5))),
+                                 ("i,nj->ijn", ((4,), ("n", "m")))):
+            names = [f"x{i}" for i in range(len(shapes))]
+            made = model([node("Einsum", " ".join(names), "y", equation=equation)],
+                         [tensor(name, shape) for name, shape in zip(names, shapes)], [tensor("y", None)])
+            words = ["--dim", "n=1..8"] + (["--dim", "m=1..40"] if "m" in str(shapes) else [])
+            def feeds(n, m=1, shapes=shapes, names=names):
+                sizes = [[{"n": n, "m": m}.get(extent, extent) for extent in shape] for shape in shapes]
+                return {name: random(*size, seed=i) for i, (name, size) in enumerate(zip(names, sizes))}
+            with self.subTest(equation):
+                self.agree(made, words, feeds, [(1, 1), (3, 7), (8, 40)] if len(words) > 2 else [(1,), (8,)])
+
+    def test_samples_of_a_grid(self):
+        for mode, padding, aligned in (("linear", "zeros", 0), ("linear", "border", 1), ("linear", "reflection", 0),
+                                       ("linear", "reflection", 1), ("nearest", "zeros", 0), ("linear", "zeros", 1)):
+            made = model([node("GridSample", "x g", "y", mode=mode, padding_mode=padding, align_corners=aligned)],
+                         [tensor("x", ["n", 2, "h", 6]), tensor("g", ["n", "k", 3, 2])], [tensor("y", None)])
+            with self.subTest(mode, padding=padding, aligned=aligned):
+                self.agree(made, ("--dim", "n=1..4", "--dim", "h=2..20", "--dim", "k=1..9"),
+                           lambda n, h, k: {"x": random(n, 2, h, 6), "g": random(n, k, 3, 2, seed=1)},
+                           [(1, 2, 1), (3, 9, 4), (4, 20, 9)])
+
+    def test_operators_that_onnx_defines_by_others(self):
+        """They are written by ONNX's functions, and others by rows of their own."""
+        nodes = [node("Celu", "x", "a", alpha=0.5), node("Mish", "a", "b"), node("Selu", "x", "c"),
+                 node("ThresholdedRelu", "x", "d", alpha=0.3), node("Shrink", "x", "e", lambd=0.2, bias=0.1),
+                 node("LpNormalization", "x", "f", axis=1), node("Sum", "a b c d e f", "y"),
+                 node("MeanVarianceNormalization", "p", "m"), node("LRN", "m", "l", size=3),
+                 node("GlobalLpPool", "l", "g"), node("IsInf", "x", "i"), node("ReduceLogSum", "s axis", "z"),
+                 node("Abs", "x", "s"), node("SoftmaxCrossEntropyLoss", "x t", "loss")]
+        nodes[-2], nodes[-3] = nodes[-3], nodes[-2]
+        made = model(nodes, [tensor("x", ["n", 5]), tensor("p", ["n", 4, "h", 3]), tensor("t", ["n"], INT64)],
+                     [tensor("y", ["n", 5]), tensor("l", ["n", 4, "h", 3]), tensor("g", ["n", 4, 1, 1]),
+                      tensor("i", ["n", 5], 9), tensor("z", ["n", 1]), tensor("loss", [])], [ints("axis", 1)])
+        self.agree(made, ("--dim", "n=1..8", "--dim", "h=1..50"),
+                   lambda n, h: {"x": random(n, 5), "p": random(n, 4, h, 3), "t": numpy.arange(n) % 5},
+                   [(1, 1), (3, 7), (8, 50)])
+
     def test_lists_of_shapes(self):
         made = model([node("MatMul", "x z", "y")], [tensor("x", ["n", 4]), tensor("z", [4, "m"])],
                      [tensor("y", ["n", "m"])])
@@ -162,11 +236,16 @@ class FreeSizes(CoreMLTest):
                                  [tensor("y", [2, 3])], [ints("shape", 2, 3)]), "fixed.onnx")
         done = anemone("convert", fixed, "--to", "mlpackage", "--dim", "n=2..8", "-o", out)
         self.expect_error(done, "n=2", "'six' (Reshape", "2 to 2x3", code=2)
-        loop = self.write(model([node("LSTM", "x w r", "y", hidden_size=2, name="cell")],
+        loop = self.write(model([node("GRU", "x w r", "y", hidden_size=2, name="cell")],
                                 [tensor("x", ["s", 1, 2])], [tensor("y", ["s", 1, 1, 2])],
-                                [constant("w", random(1, 8, 2)), constant("r", random(1, 8, 2))]), "loop.onnx")
+                                [constant("w", random(1, 6, 2)), constant("r", random(1, 6, 2))]), "loop.onnx")
         done = anemone("convert", loop, "--to", "mlpackage", "--dim", "s=2..8", "-o", out)
-        self.expect_error(done, "'cell' (LSTM", "free sizes", "--dim")
+        self.expect_error(done, "'cell' (GRU", "free number of steps", "reset gate", "--dim")
+        place = self.write(model([node("GridSample", "x g", "y", mode="cubic", name="warp")],
+                                 [tensor("x", [1, 1, "h", 4]), tensor("g", [1, 2, 2, 2])],
+                                 [tensor("y", [1, 1, 2, 2])]), "place.onnx")
+        done = anemone("convert", place, "--to", "mlpackage", "--dim", "h=2..8", "-o", out)
+        self.expect_error(done, "'warp' (GridSample", "cubic", "resample")
         self.assertFalse(out.exists())
 
     def test_windows_that_do_not_fit(self):
