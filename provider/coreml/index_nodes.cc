@@ -2,6 +2,7 @@
 // ONNX counts negative indices from the end; MIL's operations get all of them counted from the
 // start.
 #include <algorithm>
+#include <utility>
 
 #include "provider/coreml/node_writer.h"
 
@@ -190,9 +191,9 @@ void WriteCumProd(NodeWriter& w) {
   const auto moved = [&](const MilVar& from, int64_t count) {
     MilShape shape = from.shape;
     shape[axis] = count;
-    const MilVar ones = w.Filled(w.VectorOf(shape), 1, from.dtype, shape);
+    MilVar ones = w.Filled(w.VectorOf(shape), 1, from.dtype, shape);
     if (count == extent) return ones;
-    return w.Joined({ones, w.Part(from, 0, extent - count, axis)}, axis);
+    return w.Joined({std::move(ones), w.Part(from, 0, extent - count, axis)}, axis);
   };
   if (is_reverse) x = w.Reversed(x, axis);
   if (w.Int("exclusive", 0) != 0) x = moved(x, 1);

@@ -11,7 +11,7 @@ namespace {
 // A scale or zero point of input `i` against a value of shape `to`: one number, or one for each
 // element of `axis`.
 MilVar Along(NodeWriter& w, size_t i, const MilShape& to, int64_t axis) {
-  const MilVar x = w.In(i, "fp32");
+  MilVar x = w.In(i, "fp32");
   if (!w.ok() || w.RankOf(i) == 0 || (x.shape.size() == 1 && x.shape[0] == 1)) return x;
   if (x.shape.size() != 1) {
     w.Fail("a scale for each block");

@@ -236,7 +236,7 @@ class SizeCheck {
         return Explained(refused, TextOfRanges(*part));
       }
     }
-    const absl::Status status = Suggested(refused);
+    absl::Status status = Suggested(refused);
     if (!anchor) return status;
     return UsageError(absl::StrCat(status.message(), "; the model has ", TextOf(*anchor),
                                    ", but not each size of ", free_.Text(),

@@ -149,9 +149,9 @@ class FreeSizes(CoreMLTest):
                          [constant("w", random(directions, gates * 3, 4, seed=1)),
                           constant("r", random(directions, gates * 3, 3, seed=2)),
                           constant("b", random(directions, gates * 6, seed=3))])
-        for kind, gates, attributes in (("LSTM", 4, {}), ("LSTM", 4, {"direction": "bidirectional"}),
-                                        ("LSTM", 4, {"direction": "reverse"}), ("RNN", 1, {"direction": "bidirectional"}),
-                                        ("GRU", 3, {"linear_before_reset": 1}), ("GRU", 3, {"direction": "bidirectional"})):
+        both = {"direction": "bidirectional"}
+        for kind, gates, attributes in (("LSTM", 4, {}), ("LSTM", 4, both), ("LSTM", 4, {"direction": "reverse"}),
+                                        ("RNN", 1, both), ("GRU", 3, {"linear_before_reset": 1}), ("GRU", 3, both)):
             directions = 2 if attributes.get("direction") == "bidirectional" else 1
             steps = 5 if kind == "GRU" else "s"  # MIL has no form of a GRU with any number of steps
             def feeds(n, s=5, directions=directions, kind=kind):

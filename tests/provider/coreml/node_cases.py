@@ -5,8 +5,8 @@
 A case is converted as it is; if that is refused, with all inputs but the first as constants: a package's
 shapes, axes and sizes are known before it runs. Prints each case that fails after it was converted, and the
 counts. Exit code 1 if such a case is not in KNOWN, or if another case is refused than refused_cases.json
-lists, which --write writes, with the table by reason in docs/coreml_models.md. --refused takes only the cases that
-were refused: with --write, the others are taken to agree as before.
+lists, which --write writes after a whole run, with the table by reason in docs/coreml_models.md. --refused takes
+the cases that are listed there.
 """
 
 import argparse
@@ -85,7 +85,8 @@ def page_text(counts, refused):
             "differs": "differ (`KNOWN` in the script has the reasons)",
             "beyond fp16": "have numbers beyond fp16", "fails in coremltools": "fail in coremltools itself"}
     text = "; ".join(f"{counts[key]:,} {words}" for key, words in said.items() if counts[key])
-    return (f"By `tests/provider/coreml/node_cases.py --write`: of {sum(counts.values()):,} cases without random results,\n"
+    everything = sum(counts.values())
+    return (f"By `tests/provider/coreml/node_cases.py --write`: of {everything:,} cases without random results,\n"
             f"{text}.\n`refused_cases.json` beside the script has each refused case with what was said of it.\n\n"
             "| refused, because it has or needs | cases | operators |\n|---|---|---|\n" + "\n".join(lines))
 
@@ -173,6 +174,8 @@ def main():
     parser.add_argument("--write", action="store_true")
     parser.add_argument("names", nargs="*")
     arguments = parser.parse_args()
+    if arguments.write and (arguments.names or arguments.sample or arguments.refused):
+        parser.error("--write takes all cases")
     counts, failed = collections.Counter(), 0
     listed = {name: why for why, names in json.loads(REFUSED.read_text()).items() for name in names}
     refused = collections.defaultdict(list)
@@ -180,9 +183,8 @@ def main():
     cases = [case for case in cases if not onnx_cases.is_random(case.model.graph)]
     if arguments.names:
         cases = [case for case in cases if case.name.removeprefix("node:") in arguments.names]
-    everything = len(cases)
     if arguments.refused:
-        cases = [case for case in cases if case.name.removeprefix("node:") in listed or case.name in KNOWN]
+        cases = [case for case in cases if case.name.removeprefix("node:") in listed]
     if arguments.sample:
         cases = random.Random(arguments.seed).sample(cases, arguments.sample)
     with tempfile.TemporaryDirectory() as folder:
@@ -200,9 +202,7 @@ def main():
                       flush=True)
     if arguments.write:
         REFUSED.write_text(json.dumps({why: sorted(refused[why]) for why in sorted(refused)}, indent=1) + "\n")
-        shown = counts.copy()
-        shown["agrees"] += everything - len(cases)
-        page_section.put(PAGE, "ONNX's node cases", page_text(shown, refused))
+        page_section.put(PAGE, "ONNX's node cases", page_text(counts, refused))
     print(", ".join(f"{count} {found}" for found, count in counts.most_common()))
     sys.exit(failed > 0)
 
