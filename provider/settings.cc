@@ -131,7 +131,12 @@ absl::Status StoreDim(Settings& settings, const std::string& value) {
     settings.dims.erase(name);
     ANEMONE_RETURN_IF_ERROR(StoreInteger(size.substr(0, dots), 1, kLargestSize, range.first));
     ANEMONE_RETURN_IF_ERROR(StoreInteger(size.substr(dots + 2), 1, kLargestSize, range.second));
-    if (range.first >= range.second) {
+    if (range.first == range.second) {
+      return absl::InvalidArgumentError(absl::StrCat("a range has two different sizes; want ", name,
+                                                     "=", range.first,
+                                                     " for one size, or a range as in 1..512"));
+    }
+    if (range.first > range.second) {
       return absl::InvalidArgumentError("a range begins with its smallest size, as in 1..512");
     }
     if (settings.dim_ranges.emplace(name, range).second) return absl::OkStatus();

@@ -1,6 +1,7 @@
 #include "importer/opset/opset.h"
 
 #include <algorithm>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -97,8 +98,9 @@ int OldestVersion(const Graph& graph, Node& node, const OpSchema& own) {
 // Converts the nodes of graphs to the working opset, and infers types in the same pass.
 class Lifter {
  public:
-  explicit Lifter(Model& model)
+  Lifter(Model& model, const std::set<std::string>& expanded)
       : model_(model),
+        expanded_(expanded),
         names_(model.graph),
         inference_(model,
                    {.constant = nullptr, .body = [this](Graph& body) { return LiftGraph(body); }}) {
@@ -119,6 +121,7 @@ class Lifter {
   absl::Status Replace(Graph& graph, ShapeData& data, LiftContext& context, int lifts_left);
 
   Model& model_;
+  const std::set<std::string>& expanded_;
   NameScope names_;
   Inference inference_;
 };
@@ -142,7 +145,7 @@ absl::Status Lifter::Replace(Graph& graph, ShapeData& data, LiftContext& context
 }
 
 absl::Status Lifter::Visit(Graph& graph, ShapeData& data, Node node, int lifts_left) {
-  if (node.domain == kPreviewDomain) {
+  if (node.domain == kPreviewDomain || (node.domain.empty() && expanded_.contains(node.op_type))) {
     ANEMONE_RETURN_IF_ERROR(inference_.InferNode(graph, data, node));
     LiftContext context(model_, graph, names_, node);
     ANEMONE_ASSIGN_OR_RETURN(const bool expanded, InlineDefinition(context));
@@ -321,10 +324,14 @@ absl::Status BringToWorkingOpset(Model& model) {
     Relabel(model.graph);
     return absl::OkStatus();
   }
-  ANEMONE_RETURN_IF_ERROR(Lifter(model).LiftGraph(model.graph));
+  ANEMONE_RETURN_IF_ERROR(Lifter(model, {}).LiftGraph(model.graph));
   const int newest = NewestKeptVersion(model.graph);
   if (newest > kWorkingOpset) ShareKeptVersion(model.graph, newest);
   return absl::OkStatus();
+}
+
+absl::Status ExpandOperators(const std::set<std::string>& op_types, Model& model) {
+  return Lifter(model, op_types).LiftGraph(model.graph);
 }
 
 }  // namespace anemone

@@ -14,6 +14,9 @@
 #ifndef ANEMONE_IMPORTER_OPSET_OPSET_H_
 #define ANEMONE_IMPORTER_OPSET_OPSET_H_
 
+#include <set>
+#include <string>
+
 #include "absl/status/status.h"
 #include "importer/graph.h"
 
@@ -24,6 +27,11 @@ namespace anemone {
 // value of unknown rank; a node that breaks the rules of its opset), kResourceExhausted (functions
 // that expand beyond our limit).
 absl::Status BringToWorkingOpset(Model& model);
+
+// Replaces the nodes of these operators by the functions that ONNX defines for them; nodes for
+// which it defines none stay. The model is one that is imported; call Simplify() afterwards. Errors
+// are as above.
+absl::Status ExpandOperators(const std::set<std::string>& op_types, Model& model);
 
 }  // namespace anemone
 

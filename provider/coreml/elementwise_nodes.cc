@@ -49,8 +49,10 @@ void WriteIdentity(NodeWriter& w) { w.Out(w.In(0)); }
 
 void WriteDropout(NodeWriter& w) {
   if (w.Has(2) && (!w.IsConstant(2) || w.NumberAt(2, 0) != 0)) return w.Fail("training_mode");
-  if (OutputOr(w.node(), 1) != kNone) return w.Fail("the mask as a result");
-  w.Out(w.In(0));
+  const MilVar x = w.In(0);
+  w.Out(x);
+  if (OutputOr(w.node(), 1) == kNone || !w.ok()) return;
+  w.Out(w.Filled(w.to().ExtentsOf(x), 1, "int32", x.shape), 1);  // the mask: nothing is dropped
 }
 
 void WriteNeg(NodeWriter& w) { w.Out(w.Binary("mul", w.In(0), -1)); }
@@ -76,9 +78,66 @@ void WriteDiv(NodeWriter& w) {
   w.Out(w.Binary("mul", size, w.Binary("mul", w.Unary("sign", x), w.Unary("sign", y))));
 }
 
+// With fmod, the remainder has the sign of the dividend; MIL's has that of the divisor.
 void WriteMod(NodeWriter& w) {
-  if (w.Int("fmod", 0) != 0) return w.Fail("the remainder with the sign of the dividend (fmod)");
-  w.Out(w.Binary("mod", w.In(0), w.In(1)));
+  const MilVar x = w.In(0), y = w.In(1);
+  if (w.Int("fmod", 0) == 0) return w.Out(w.Binary("mod", x, y));
+  const MilVar size = w.Binary("mod", w.Unary("abs", x), w.Unary("abs", y));
+  w.Out(w.Binary("mul", size, w.Unary("sign", x)));
+}
+
+bool IsUnsigned(DataType type) {
+  return type == DataType::kUInt8 || type == DataType::kUInt16 || type == DataType::kUInt32 ||
+         type == DataType::kUInt64;
+}
+
+DataType ResultType(NodeWriter& w) { return w.to().graph().values[w.node().outputs[0]].type; }
+
+// Integers as those of a type of fewer than 32 bits, which wraps. MIL's remainder of a positive
+// divisor is from 0.
+MilVar Wrapped(NodeWriter& w, const MilVar& x, DataType type) {
+  const int bits = BitsOf(type);
+  if (x.dtype != "int32" || bits >= 32) return x;
+  const auto count = static_cast<double>(int64_t{1} << bits);
+  if (IsUnsigned(type)) return w.Binary("mod", x, count);
+  return w.Binary("add", w.Binary("mod", w.Binary("add", x, count / 2), count), -count / 2);
+}
+
+// A product with a power of two, or a division that rounds down.
+void WriteBitShift(NodeWriter& w) {
+  const MilVar x = w.In(0);
+  const std::vector<double> shifts = w.NumbersAt(1);
+  const bool is_left = w.Text("direction", "") == "LEFT";
+  std::vector<int64_t> factors;
+  factors.reserve(shifts.size());
+  for (double shift : shifts) {
+    if (shift < 0 || shift > 30) return w.Fail("a shift by more than 30 bits");
+    factors.push_back(int64_t{1} << static_cast<int>(shift));
+  }
+  if (!w.ok()) return;
+  const MilShape shape = w.ShapeOf(1);
+  const MilVar factor = w.to().Constant(Tensor::Int64s(shape, factors), "int32", shape);
+  const MilVar shifted = w.Binary(is_left ? "mul" : "floor_div", x, factor);
+  w.Out(is_left ? Wrapped(w, shifted, ResultType(w)) : shifted);
+}
+
+void WriteBitwiseNot(NodeWriter& w) {
+  const DataType type = ResultType(w);
+  if (IsUnsigned(type) && BitsOf(type) >= 32) return w.Fail("unsigned integers of 32 bits or more");
+  const MilVar negative = w.Binary("mul", w.In(0), -1);
+  const double all = IsUnsigned(type) ? static_cast<double>((int64_t{1} << BitsOf(type)) - 1) : -1;
+  w.Out(w.Binary("add", negative, all));
+}
+
+// Of the infinities of one sign or both, which compare equal to themselves.
+void WriteIsInf(NodeWriter& w) {
+  MilVar x = w.In(0);
+  if (w.Int("detect_negative", 1) == 0) x = w.Binary("maximum", x, 0);
+  if (w.Int("detect_positive", 1) == 0) x = w.Binary("minimum", x, 0);
+  const MilVar size = w.Unary("abs", x);
+  const double largest = x.dtype == "fp32" ? 3.4028234e38 : 65504;
+  w.Out(w.Emit("greater", {{"x", {size.name}}, {"y", {w.Scalar(largest, x.dtype).name}}}, "bool",
+               x.shape));
 }
 
 // Integer powers are exact up to 2^24, which fp32 represents.
@@ -130,11 +189,10 @@ void WriteCast(NodeWriter& w) {
   if (to == "bool") {  // whatever is not 0 is true; a cast alone may truncate first
     x = w.Emit("not_equal", {{"x", {x.name}}, {"y", {w.Scalar(0, x.dtype).name}}}, "bool", x.shape);
   }
-  const DataType type = w.to().graph().values[w.node().outputs[0]].type;
-  const bool narrows = type == DataType::kInt8 || type == DataType::kUInt8 ||
-                       type == DataType::kInt16 || type == DataType::kUInt16;
-  if (narrows && w.TypeOf(0) != "bool") return w.Fail("a cast to less than 32 bits, which wraps");
-  w.Out(w.to().Cast(x, to));
+  const bool is_flag = x.dtype == "bool";
+  if (!w.ok()) return;
+  x = w.to().Cast(x, to);
+  w.Out(is_flag ? x : Wrapped(w, x, ResultType(w)));
 }
 
 void WriteLeakyRelu(NodeWriter& w) {
@@ -209,6 +267,8 @@ constexpr MilNode kElementwiseNodes[] = {
     {"Asinh", WriteAsinh},
     {"Atan", WriteUnary<kAtan>},
     {"Atanh", WriteUnary<kAtanh>},
+    {"BitShift", WriteBitShift},
+    {"BitwiseNot", WriteBitwiseNot},
     {"Cast", WriteCast},
     {"Ceil", WriteUnary<kCeil>},
     {"Clip", WriteClip},
@@ -227,6 +287,7 @@ constexpr MilNode kElementwiseNodes[] = {
     {"HardSigmoid", WriteHardSigmoid},
     {"HardSwish", WriteHardSwish},
     {"Identity", WriteIdentity},
+    {"IsInf", WriteIsInf},
     {"IsNaN", WriteIsNaN},
     {"LeakyRelu", WriteLeakyRelu},
     {"Less", WriteComparison<kLess>},

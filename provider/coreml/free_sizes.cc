@@ -16,25 +16,6 @@ namespace {
 // The most shapes that a package lists; each is checked by an import.
 constexpr size_t kMostListed = 128;
 
-std::string TextOf(const SizeMap& sizes) {
-  return absl::StrJoin(sizes, ",", absl::PairFormatter("="));
-}
-
-// The importer trusts the shape that a Reshape asks for.
-absl::Status CheckReshapes(const Model& model, const SizeMap& sizes) {
-  for (const Node& node : model.graph.nodes) {
-    if (node.op_type != "Reshape" || !node.domain.empty()) continue;
-    const Value &x = model.graph.values[node.inputs[0]], &y = model.graph.values[node.outputs[0]];
-    if (!x.is_static() || !y.is_static()) continue;
-    const auto from = ElementCount(x.dims()), to = ElementCount(y.dims());
-    if (from.ok() && to.ok() && *from == *to) continue;
-    return UsageError(
-        absl::StrCat(TextOf(sizes), ": the model cannot have this size: ", NodeLabel(model, node),
-                     ": a reshape of ", DimsToString(x.dims()), " to ", DimsToString(y.dims())));
-  }
-  return absl::OkStatus();
-}
-
 }  // namespace
 
 absl::StatusOr<FreeSizes> FreeSizes::Of(const Settings& settings) {
@@ -80,15 +61,18 @@ SizeMap FreeSizes::Largest() const {
   return sizes;
 }
 
+std::string TextOfRanges(const std::map<std::string, SizeRange>& ranges) {
+  return absl::StrJoin(ranges, " ", [](std::string* out, const auto& range) {
+    absl::StrAppend(out, range.first, "=", range.second.first);
+    if (range.second.first != range.second.second) absl::StrAppend(out, "..", range.second.second);
+  });
+}
+
 std::string FreeSizes::Text() const {
-  std::vector<std::string> texts;
-  for (const auto& [symbol, range] : ranges_) {
-    texts.push_back(absl::StrCat(symbol, "=", range.first, "..", range.second));
-  }
-  for (const auto& [symbol, list] : lists_) {
-    texts.push_back(absl::StrCat(symbol, "=", absl::StrJoin(list, ",")));
-  }
-  return absl::StrJoin(texts, " ");
+  if (!are_listed()) return TextOfRanges(ranges_);
+  return absl::StrJoin(lists_, " ", [](std::string* out, const auto& list) {
+    absl::StrAppend(out, list.first, "=", absl::StrJoin(list.second, ","));
+  });
 }
 
 absl::Status FreeSizes::CheckSymbols(const Graph& graph) const {
@@ -115,37 +99,6 @@ absl::Status FreeSizes::CheckSymbols(const Graph& graph) const {
         found.empty()
             ? "all dimensions have a size in the model, or are bound"
             : absl::StrCat("there are ", NearText(symbol, {found.begin(), found.end()}))));
-  }
-  return absl::OkStatus();
-}
-
-absl::Status FreeSizes::CheckModel(
-    const std::function<absl::StatusOr<Model>(const SizeMap& sizes)>& import) const {
-  const auto check = [&](const SizeMap& sizes) -> absl::Status {
-    ANEMONE_ASSIGN_OR_RETURN(const Model model, import(sizes));
-    return CheckReshapes(model, sizes);
-  };
-  if (are_listed()) {
-    for (const SizeMap& sizes : all_) ANEMONE_RETURN_IF_ERROR(check(sizes));
-    return absl::OkStatus();
-  }
-  ANEMONE_RETURN_IF_ERROR(check(Smallest()));
-  ANEMONE_RETURN_IF_ERROR(check(Largest()));
-  for (const auto& [symbol, range] : ranges_) {
-    const auto [first, last] = range;
-    for (int64_t size : {first + 1, first + (last - first) / 2, last - 1}) {
-      if (size <= first || size >= last) continue;
-      SizeMap sizes = Largest();
-      sizes[symbol] = size;
-      const absl::Status status = check(sizes);
-      if (!IsUsageError(status)) {
-        ANEMONE_RETURN_IF_ERROR(status);
-        continue;
-      }
-      return UsageError(absl::StrCat(status.message(), "; the model has ", TextOf(Smallest()),
-                                     " and ", TextOf(Largest()), ", but not each size between ",
-                                     "them: list the sizes with --bucket ", symbol, "=N,M,..."));
-    }
   }
   return absl::OkStatus();
 }

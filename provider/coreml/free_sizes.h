@@ -7,7 +7,6 @@
 #define ANEMONE_PROVIDER_COREML_FREE_SIZES_H_
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <string>
 #include <utility>
@@ -26,6 +25,9 @@ using SizeRange = std::pair<int64_t, int64_t>;
 // By symbol.
 using SizeMap = std::map<std::string, int64_t>;
 
+// "seq=1..512"; "seq=8" for a range of one size.
+std::string TextOfRanges(const std::map<std::string, SizeRange>& ranges);
+
 class FreeSizes {
  public:
   // The ranges or the buckets of the settings. UsageError: both are given, or too many buckets.
@@ -37,18 +39,13 @@ class FreeSizes {
   SizeMap Largest() const;
   // The combinations of the lists; one empty map if there are no lists.
   const std::vector<SizeMap>& All() const { return all_; }
+  const std::map<std::string, SizeRange>& ranges() const { return ranges_; }  // by symbol
   // "seq=1..512", "seq=32,64".
   std::string Text() const;
 
   // UsageError: a symbol that no input of the model has, or an input has a free dimension without
   // sizes.
   absl::Status CheckSymbols(const Graph& graph) const;
-  // Imports the model at sizes, to show that it can have them: all that are listed, or of a range
-  // its ends, their neighbors and the middle. A UsageError names a size that the model cannot have,
-  // and the node that fixes it; of a range, it says to list sizes if the ends are possible.
-  absl::Status CheckModel(
-      const std::function<absl::StatusOr<Model>(const SizeMap& sizes)>& import) const;
-
   // The bounds of each dimension of an input; a known one has equal bounds.
   std::vector<SizeRange> RangesOf(const Shape& shape) const;
   // The shapes of an input, by All().

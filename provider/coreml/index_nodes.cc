@@ -2,6 +2,7 @@
 // ONNX counts negative indices from the end; MIL's operations get all of them counted from the
 // start.
 #include <algorithm>
+#include <utility>
 
 #include "provider/coreml/node_writer.h"
 
@@ -124,14 +125,21 @@ void WriteTopK(NodeWriter& w) {
 
 template <bool kMax>
 void WriteArg(NodeWriter& w) {
-  if (w.Int("select_last_index", 0) != 0) return w.Fail("the last of equal elements");
-  const MilVar x = w.In(0);
+  MilVar x = w.In(0);
   const int64_t axis = w.Axis("axis", 0);
-  w.Out(w.Emit(kMax ? "reduce_argmax" : "reduce_argmin",
-               {{"x", {x.name}},
-                {"axis", {w.to().Int(axis)}},
-                {"keep_dims", {w.to().Bool(w.Int("keepdims", 1) != 0)}}},
-               "int32", w.OutShape()));
+  if (!w.ok()) return;
+  const bool is_last = w.Int("select_last_index", 0) != 0;
+  if (is_last) {  // the first of the reversed elements
+    x = w.Reversed(x, axis);
+  }
+  const MilVar found = w.Emit(kMax ? "reduce_argmax" : "reduce_argmin",
+                              {{"x", {x.name}},
+                               {"axis", {w.to().Int(axis)}},
+                               {"keep_dims", {w.to().Bool(w.Int("keepdims", 1) != 0)}}},
+                              "int32", w.OutShape());
+  if (!is_last) return w.Out(found);
+  const MilVar last = w.Binary("add", Extent(w, x, axis), -1);
+  w.Out(w.Binary("sub", last, found));
 }
 
 void WriteOneHot(NodeWriter& w) {
@@ -153,13 +161,7 @@ void WriteOneHot(NodeWriter& w) {
       w.Reshape(Wrapped(w, indices, w.Scalar(static_cast<double>(depth), "int32")), shape);
   const MilVar is_class =
       w.Emit("equal", {{"x", {from0.name}}, {"y", {each.name}}}, "bool", w.OutShape());
-  auto value = [&](int64_t i) {
-    return w.Emit("slice_by_size",
-                  {{"x", {values.name}},
-                   {"begin", {w.to().Ints({&i, 1})}},
-                   {"size", {w.to().Ints(std::vector<int64_t>{1})}}},
-                  values.dtype, {1});
-  };
+  auto value = [&](int64_t i) { return w.Part(values, i); };
   const bool is_free = HasFree(w.OutShape());
   const MilVar off = value(0);
   const MilVar on = is_free ? w.SpreadWith(value(1), is_class) : w.Spread(value(1), w.OutShape());
@@ -176,14 +178,62 @@ void WriteCumSum(NodeWriter& w) {
                           {"reverse", {w.to().Bool(w.Int("reverse", 0) != 0)}}}));
 }
 
+// By doubling: after k rounds an element is the product of up to 2^k elements before it and itself.
+void WriteCumProd(NodeWriter& w) {
+  MilVar x = w.In(0);
+  const auto given = static_cast<int64_t>(w.NumberAt(1, 0));
+  const int64_t axis = given < 0 ? given + w.RankOf(0) : given;
+  const bool is_reverse = w.Int("reverse", 0) != 0;
+  if (!w.ok()) return;
+  const int64_t extent = x.shape[axis];
+  if (HasFree(x.shape)) return w.Fail("sizes that are only known at run time");
+  // The elements moved by `count`, after ones.
+  const auto moved = [&](const MilVar& from, int64_t count) {
+    MilShape shape = from.shape;
+    shape[axis] = count;
+    MilVar ones = w.Filled(w.VectorOf(shape), 1, from.dtype, shape);
+    if (count == extent) return ones;
+    return w.Joined({std::move(ones), w.Part(from, 0, extent - count, axis)}, axis);
+  };
+  if (is_reverse) x = w.Reversed(x, axis);
+  if (w.Int("exclusive", 0) != 0) x = moved(x, 1);
+  for (int64_t count = 1; count < extent; count *= 2) x = w.Binary("mul", x, moved(x, count));
+  w.Out(is_reverse ? w.Reversed(x, axis) : x);
+}
+
+void WriteReverseSequence(NodeWriter& w) {
+  const MilVar x = w.In(0), lengths = w.In(1, "int32");
+  w.Out(w.Emit("reverse_sequence", {{"x", {x.name}},
+                                    {"lengths", {lengths.name}},
+                                    {"seq_axis", {w.to().Int(w.Int("time_axis", 0))}},
+                                    {"batch_axis", {w.to().Int(w.Int("batch_axis", 1))}}}));
+}
+
+// The diagonal of a matrix whose sizes are known.
+void WriteEyeLike(NodeWriter& w) {
+  const MilShape shape = w.OutShape();
+  const std::string dtype = w.OutType();
+  if (!w.ok()) return;
+  if (HasFree(shape)) return w.Fail("sizes that are only known at run time");
+  std::vector<float> numbers(shape[0] * shape[1], 0);
+  const int64_t k = w.Int("k", 0);
+  for (int64_t row = std::max<int64_t>(0, -k); row < shape[0] && row + k < shape[1]; ++row) {
+    numbers[row * shape[1] + row + k] = 1;
+  }
+  w.Out(w.to().Constant(Tensor::Floats(shape, numbers), dtype, shape));
+}
+
 constexpr MilNode kIndexNodes[] = {
     {"ArgMax", WriteArg<true>},
     {"ArgMin", WriteArg<false>},
+    {"CumProd", WriteCumProd},
     {"CumSum", WriteCumSum},
+    {"EyeLike", WriteEyeLike},
     {"Gather", WriteGather},
     {"GatherElements", WriteGatherElements},
     {"GatherND", WriteGatherNd},
     {"OneHot", WriteOneHot},
+    {"ReverseSequence", WriteReverseSequence},
     {"ScatterElements", WriteScatterElements},
     {"ScatterND", WriteScatterNd},
     {"TopK", WriteTopK},

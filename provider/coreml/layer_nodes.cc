@@ -136,8 +136,8 @@ void WriteConv(NodeWriter& w) {
 
 template <bool kMax>
 void WritePool(NodeWriter& w) {
-  const MilVar x = w.In(0);
-  if (x.dtype == "int32") return w.Fail("a pool of integers");
+  const std::string type = w.TypeOf(0);
+  const MilVar x = w.In(0, type == "int32" ? "fp32" : type);  // exact up to 2^24
   const size_t axes = x.shape.size() - 2;
   if (axes < 1 || axes > 3) return w.Fail("a pool over other than 1 to 3 axes");
   const std::vector<int64_t> ones(axes, 1);
@@ -151,7 +151,9 @@ void WritePool(NodeWriter& w) {
     arguments.push_back(
         {"exclude_padding_from_average", {w.to().Bool(w.Int("count_include_pad", 0) == 0)}});
   }
-  w.Out(w.Emit(kMax ? "max_pool" : "avg_pool", std::move(arguments)));
+  const MilVar y =
+      w.Emit(kMax ? "max_pool" : "avg_pool", std::move(arguments), x.dtype, w.OutShape());
+  if (w.ok()) w.Out(w.to().Cast(y, type));
 }
 
 template <const char* kOp>
@@ -160,6 +162,37 @@ void WriteGlobalPool(NodeWriter& w) {
   std::vector<int64_t> axes(x.shape.size() < 2 ? 0 : x.shape.size() - 2);
   std::iota(axes.begin(), axes.end(), int64_t{2});
   if (w.ok()) w.Out(Reduced(w, kOp, x, axes));
+}
+
+// By the norm of the channels' elements, or of one axis.
+MilVar Norm(NodeWriter& w, const MilVar& x, const std::vector<int64_t>& axes) {
+  const int64_t p = w.Int("p", 2);
+  if (p != 1 && p != 2) w.Fail("a norm other than the first and second");
+  return w.ok() ? Reduced(w, p == 1 ? "reduce_l1_norm" : "reduce_l2_norm", x, axes) : x;
+}
+
+void WriteGlobalLpPool(NodeWriter& w) {
+  const MilVar x = w.In(0);
+  std::vector<int64_t> axes(x.shape.size() < 2 ? 0 : x.shape.size() - 2);
+  std::iota(axes.begin(), axes.end(), int64_t{2});
+  w.Out(Norm(w, x, axes));
+}
+
+// Zeros stay zeros.
+void WriteLpNormalization(NodeWriter& w) {
+  constexpr double kTiny = 6e-8;  // fp16's smallest number
+  const MilVar x = w.In(0);
+  w.Out(w.Binary("real_div", x, w.Binary("maximum", Norm(w, x, {w.Axis("axis", -1)}), kTiny)));
+}
+
+void WriteLrn(NodeWriter& w) {
+  const MilVar x = w.In(0);
+  w.Out(
+      w.Emit("local_response_norm", {{"x", {x.name}},
+                                     {"size", {w.to().Int(w.Int("size", 1))}},
+                                     {"alpha", {w.to().Number(w.Number("alpha", 1e-4F), x.dtype)}},
+                                     {"beta", {w.to().Number(w.Number("beta", 0.75F), x.dtype)}},
+                                     {"k", {w.to().Number(w.Number("bias", 1), x.dtype)}}}));
 }
 
 // (x - mean) / sqrt(variance + epsilon), over `axes`.
@@ -317,11 +350,14 @@ constexpr MilNode kLayerNodes[] = {
     {"ConvTranspose", WriteConv<true>},
     {"Gemm", WriteGemm},
     {"GlobalAveragePool", WriteGlobalPool<kMean>},
+    {"GlobalLpPool", WriteGlobalLpPool},
     {"GlobalMaxPool", WriteGlobalPool<kMaxOf>},
     {"GroupNormalization", WriteGroupNormalization},
     {"InstanceNormalization", WriteInstanceNormalization},
     {"LayerNormalization", WriteLayerNormalization},
+    {"LRN", WriteLrn},
     {"LogSoftmax", WriteLogSoftmax},
+    {"LpNormalization", WriteLpNormalization},
     {"MatMul", WriteMatMul},
     {"MaxPool", WritePool<true>},
     {"RMSNormalization", WriteRmsNormalization},

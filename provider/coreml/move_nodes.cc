@@ -234,13 +234,6 @@ void WriteSlice(NodeWriter& w) {
   w.Out(w.Emit("slice_by_index", std::move(arguments), x.dtype, w.OutShape()));
 }
 
-// A tensor of one number, of the shape that a vector of int32 holds.
-MilVar Filled(NodeWriter& w, const MilVar& sizes, double value, const std::string& dtype,
-              const MilShape& shape) {
-  return w.Emit("fill", {{"shape", {sizes.name}}, {"value", {w.Scalar(value, dtype).name}}}, dtype,
-                shape);
-}
-
 // To sizes that are only known at run time: x + 0.
 void WriteExpand(NodeWriter& w) {
   const MilVar x = w.Movable(0);
@@ -249,7 +242,7 @@ void WriteExpand(NodeWriter& w) {
   const MilVar sizes = w.In(1, "int32");
   if (!w.ok()) return;
   const MilShape asked(sizes.shape[0], kFree);
-  w.Out(w.Binary("add", x, Filled(w, sizes, 0, x.dtype, asked)));
+  w.Out(w.Binary("add", x, w.Filled(sizes, 0, x.dtype, asked)));
 }
 
 void WriteConstantOfShape(NodeWriter& w) {
@@ -259,16 +252,14 @@ void WriteConstantOfShape(NodeWriter& w) {
   const NumberReader read = value == nullptr ? nullptr : NumberReaderOf(value->type());
   const double number = read == nullptr ? 0 : read(*value, 0);
   const MilVar sizes = w.In(0, "int32");
-  if (w.ok()) w.Out(w.to().Cast(Filled(w, sizes, number, dtype, w.OutShape()), own));
+  if (w.ok()) w.Out(w.to().Cast(w.Filled(sizes, number, dtype, w.OutShape()), own));
 }
 
 void WriteRange(NodeWriter& w) {
   const std::string dtype = w.OutType();
   auto number = [&](size_t i) {
     if (w.IsConstant(i)) return w.Scalar(w.NumberAt(i, 0), dtype);
-    const MilVar x = w.In(i, dtype);
-    return w.Emit("squeeze", {{"x", {x.name}}, {"axes", {w.to().Ints(std::vector<int64_t>{0})}}},
-                  dtype, {});
+    return w.Squeezed(w.In(i, dtype), 0);
   };
   const MilVar start = number(0), end = number(1), step = number(2);
   w.Out(w.Emit("range_1d", {{"start", {start.name}}, {"end", {end.name}}, {"step", {step.name}}},
@@ -380,7 +371,7 @@ void WriteSpaceToDepth(NodeWriter& w) {
 MilVar Band(NodeWriter& w, const MilVar& x, bool is_upper, int64_t k) {
   const int64_t rank = static_cast<int64_t>(x.shape.size());
   const MilVar sizes = w.Part(w.to().ExtentsOf(x), rank - 2, 2);
-  const MilVar ones = Filled(w, sizes, 1, "fp16", {x.shape[rank - 2], x.shape[rank - 1]});
+  const MilVar ones = w.Filled(sizes, 1, "fp16", {x.shape[rank - 2], x.shape[rank - 1]});
   // band_part keeps `lower` diagonals below the main one, and `upper` above it; -1: all.
   const bool keeps_main = is_upper ? k <= 0 : k >= 0;
   int64_t lower = -1, upper = -1;

@@ -195,24 +195,54 @@ MilVar NodeWriter::ReshapeBy(const MilVar& x, const MilVar& sizes, const MilShap
   return Emit("reshape", {{"x", {x.name}}, {"shape", {sizes.name}}}, x.dtype, shape);
 }
 
-MilVar NodeWriter::Part(const MilVar& vector, int64_t first, int64_t count) {
-  return Emit(
-      "slice_by_size",
-      {{"x", {vector.name}}, {"begin", {to_.Ints({&first, 1})}}, {"size", {to_.Ints({&count, 1})}}},
-      "int32", {count});
+MilVar NodeWriter::Part(const MilVar& x, int64_t first, int64_t count, int64_t axis) {
+  if (!ok()) return x;
+  std::vector<int64_t> begin(x.shape.size(), 0);
+  MilShape shape = x.shape;  // kFree is MIL's -1: the rest of the axis
+  begin[axis] = first;
+  shape[axis] = count;
+  return Emit("slice_by_size",
+              {{"x", {x.name}}, {"begin", {to_.Ints(begin)}}, {"size", {to_.Ints(shape)}}}, x.dtype,
+              shape);
 }
 
-MilVar NodeWriter::Joined(const std::vector<MilVar>& vectors) {
+MilVar NodeWriter::Joined(const std::vector<MilVar>& parts, int64_t axis) {
+  if (!ok() || parts.size() == 1) return parts[0];
   MilArgument values{.name = "values", .is_list = true};
-  int64_t count = 0;
-  for (const MilVar& vector : vectors) {
-    values.values.push_back(vector.name);
-    count += vector.shape[0];
+  MilShape shape = parts[0].shape;
+  shape[axis] = 0;
+  for (const MilVar& part : parts) {
+    values.values.push_back(part.name);
+    const bool is_known = shape[axis] != kFree && part.shape[axis] != kFree;
+    shape[axis] = is_known ? shape[axis] + part.shape[axis] : kFree;
   }
-  if (vectors.size() == 1) return vectors[0];
   return Emit("concat",
-              {std::move(values), {"axis", {to_.Int(0)}}, {"interleave", {to_.Bool(false)}}},
-              "int32", {count});
+              {std::move(values), {"axis", {to_.Int(axis)}}, {"interleave", {to_.Bool(false)}}},
+              parts[0].dtype, shape);
+}
+
+MilVar NodeWriter::Reversed(const MilVar& x, int64_t axis) {
+  return Emit("reverse", {{"x", {x.name}}, {"axes", {to_.Ints({&axis, 1})}}}, x.dtype, x.shape);
+}
+
+MilVar NodeWriter::Squeezed(const MilVar& x, int64_t axis) {
+  if (!ok()) return x;
+  MilShape shape = x.shape;
+  shape.erase(shape.begin() + axis);
+  return Emit("squeeze", {{"x", {x.name}}, {"axes", {to_.Ints({&axis, 1})}}}, x.dtype, shape);
+}
+
+MilVar NodeWriter::Expanded(const MilVar& x, int64_t axis) {
+  if (!ok()) return x;
+  MilShape shape = x.shape;
+  shape.insert(shape.begin() + axis, 1);
+  return Emit("expand_dims", {{"x", {x.name}}, {"axes", {to_.Ints({&axis, 1})}}}, x.dtype, shape);
+}
+
+MilVar NodeWriter::Filled(const MilVar& sizes, double value, const std::string& dtype,
+                          const MilShape& shape) {
+  return Emit("fill", {{"shape", {sizes.name}}, {"value", {Scalar(value, dtype).name}}}, dtype,
+              shape);
 }
 
 MilVar NodeWriter::SizeOf(const MilVar& x, int64_t axis) {
@@ -239,7 +269,8 @@ const MilNode* FindMilNode(const Node& node) {
   static const auto& rows = *[] {
     auto* made = new std::map<std::string, const MilNode*, std::less<>>;
     for (absl::Span<const MilNode> family :
-         {ElementwiseMilNodes(), LayerMilNodes(), MoveMilNodes(), IndexMilNodes()}) {
+         {ElementwiseMilNodes(), LayerMilNodes(), MoveMilNodes(), IndexMilNodes(),
+          RecurrentMilNodes(), EinsumMilNodes(), QuantizedMilNodes()}) {
       for (const MilNode& row : family) made->emplace(row.op_type, &row);
     }
     return made;

@@ -78,9 +78,15 @@ class NodeWriter {
   MilVar Reshape(const MilVar& x, const MilShape& shape);
   // With the extents of `sizes`, int32; `shape` says what is known of them.
   MilVar ReshapeBy(const MilVar& x, const MilVar& sizes, const MilShape& shape);
-  // Elements of a vector of int32: one, or `count`; a list of such vectors in one.
-  MilVar Part(const MilVar& vector, int64_t first, int64_t count = 1);
-  MilVar Joined(const std::vector<MilVar>& vectors);
+  // Elements of one axis, from `first` on; variables in one, along an axis; an axis reversed.
+  MilVar Part(const MilVar& x, int64_t first, int64_t count = 1, int64_t axis = 0);
+  MilVar Joined(const std::vector<MilVar>& parts, int64_t axis = 0);
+  MilVar Reversed(const MilVar& x, int64_t axis);
+  // Without or with an axis of extent 1.
+  MilVar Squeezed(const MilVar& x, int64_t axis);
+  MilVar Expanded(const MilVar& x, int64_t axis);
+  // One number, with the extents of `sizes`, int32; `shape` says what is known of them.
+  MilVar Filled(const MilVar& sizes, double value, const std::string& dtype, const MilShape& shape);
   // The extent of an axis, as int32 of shape [1].
   MilVar SizeOf(const MilVar& x, int64_t axis);
   MilVar VectorOf(const std::vector<int64_t>& values) {
@@ -112,6 +118,9 @@ absl::Span<const MilNode> ElementwiseMilNodes();
 absl::Span<const MilNode> LayerMilNodes();
 absl::Span<const MilNode> MoveMilNodes();
 absl::Span<const MilNode> IndexMilNodes();
+absl::Span<const MilNode> RecurrentMilNodes();
+absl::Span<const MilNode> EinsumMilNodes();
+absl::Span<const MilNode> QuantizedMilNodes();
 
 // The row of an operator of ONNX's domain; null if there is none.
 const MilNode* FindMilNode(const Node& node);

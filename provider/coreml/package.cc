@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,13 +15,16 @@
 #include "base/annotated.h"
 #include "base/status_macros.h"
 #include "engine/formats/mil_operations.h"
+#include "importer/opset/opset.h"
 #include "importer/read/model_files.h"
+#include "importer/simplify.h"
 #include "partitioner/plan_json.h"
 #include "provider/convert/segment_json.h"
 #include "provider/coreml/free_sizes.h"
 #include "provider/coreml/metadata.h"
 #include "provider/coreml/package_writer.h"
 #include "provider/coreml/program_writer.h"
+#include "provider/coreml/size_check.h"
 #include "provider/coreml/whole_model.h"
 #include "provider/importing.h"
 #include "provider/new_file.h"
@@ -165,6 +169,24 @@ absl::StatusOr<WrittenModel> WriteProgram(const Source& source, const MilBlobSin
                         blobs);
 }
 
+// Plans the model; where it has operators that MIL does not, by the functions that ONNX defines for
+// them. `bound`: the model at known sizes, if it has free ones.
+absl::StatusOr<MilPlan> PlanDefined(const ImportOptions& importing, const PlanOptions& planning,
+                                    Model& model, Model* bound) {
+  std::set<std::string> expanded;
+  while (true) {
+    ANEMONE_ASSIGN_OR_RETURN(MilPlan made, PlanForMil(bound == nullptr ? model : *bound, planning));
+    const size_t before = expanded.size();
+    expanded.merge(OperatorsWithoutRow(model.graph, bound == nullptr ? &made.plan : nullptr));
+    if (expanded.size() == before) return made;
+    for (Model* each : {&model, bound}) {
+      if (each == nullptr) continue;
+      ANEMONE_RETURN_IF_ERROR(ExpandOperators(expanded, *each));
+      ANEMONE_RETURN_IF_ERROR(Simplify(*each, importing));
+    }
+  }
+}
+
 // Before iOS 18, one input may have a list of shapes (coremltools,
 // _validate_enumerated_shape_inputs).
 bool HasListsOfInputs(const MilProgram& program, const FreeSizes& free) {
@@ -223,21 +245,20 @@ absl::StatusOr<Json> ConvertToPackage(const std::string& path, const std::string
   settings.dim_ranges.clear();
   ANEMONE_ASSIGN_OR_RETURN(PlanOptions planning, PlanOptionsOf(settings));
   auto runtime = std::make_shared<LazyRuntime>(1, settings.ort_library);
-  auto import = [&](const SizeMap& sizes) {
-    ImportOptions importing = ImportingOptions(settings, runtime);
-    importing.dims.insert(sizes.begin(), sizes.end());
-    return ImportFile(path, importing);
-  };
-  ANEMONE_ASSIGN_OR_RETURN(Model model, import({}));
+  ImportOptions importing = ImportingOptions(settings, runtime);
+  ANEMONE_ASSIGN_OR_RETURN(Model model, ImportFile(path, importing));
   runtime->ExplainMissing(model);
   std::optional<Model> bound;
   if (!free.empty()) {
     ANEMONE_RETURN_IF_ERROR(free.CheckSymbols(model.graph));
-    ANEMONE_RETURN_IF_ERROR(free.CheckModel(import));
-    ANEMONE_ASSIGN_OR_RETURN(bound, import(free.Largest()));
+    ANEMONE_RETURN_IF_ERROR(CheckSizes(free, path, importing));
+    const SizeMap largest = free.Largest();
+    importing.dims.insert(largest.begin(), largest.end());
+    ANEMONE_ASSIGN_OR_RETURN(bound, ImportFile(path, importing));
   }
+  ANEMONE_ASSIGN_OR_RETURN(const MilPlan plan,
+                           PlanDefined(importing, planning, model, bound ? &*bound : nullptr));
   const Model& planned = bound ? *bound : model;
-  ANEMONE_ASSIGN_OR_RETURN(const MilPlan plan, PlanForMil(planned, planning));
   if (options.accept) ANEMONE_RETURN_IF_ERROR(options.accept(planned, plan.plan));
   ANEMONE_ASSIGN_OR_RETURN(std::unique_ptr<NewFolder> made, NewFolder::Make(package));
   Json report = {{"schema", 1},

@@ -99,6 +99,22 @@ absl::StatusOr<MilPlan> PlanForMil(const Model& model, PlanOptions options) {
   }
 }
 
+std::set<std::string> OperatorsWithoutRow(const Graph& graph, const Plan* plan) {
+  std::set<std::string> found;
+  const auto add = [&](const Node& node) {
+    if (node.domain.empty() && FindMilNode(node) == nullptr) found.insert(node.op_type);
+  };
+  if (plan == nullptr) {
+    for (const Node& node : graph.nodes) add(node);
+    return found;
+  }
+  for (const Segment& segment : plan->segments) {
+    if (segment.placement == Placement::kEngine) continue;
+    for (NodeId node : segment.nodes) add(graph.nodes[node]);
+  }
+  return found;
+}
+
 std::set<std::string> HalfOrigins(const Model& model, const Plan& plan) {
   std::set<std::string> found;
   for (const PlanEntry& entry : plan.entries) {

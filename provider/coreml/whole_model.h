@@ -27,6 +27,10 @@ struct MilPlan {
 };
 absl::StatusOr<MilPlan> PlanForMil(const Model& model, PlanOptions options);
 
+// The operators of nodes that the table of provider/coreml/node_writer.h does not have: of all
+// nodes, or of those that `plan` leaves to the CPU.
+std::set<std::string> OperatorsWithoutRow(const Graph& graph, const Plan* plan);
+
 struct WrittenModel {
   MilProgram program;
   std::vector<std::string> notes;  // what the user should know of its numbers

@@ -206,6 +206,14 @@ absl::StatusOr<fs::path> ModelIn(const std::string& package) {
   return folder / "Data" / path;
 }
 
+// Protobuf itself prints that a damaged name is not UTF-8; the error of the caller says enough.
+bool Parse(absl::string_view bytes, spec::Model& model) {
+#if GOOGLE_PROTOBUF_VERSION < 4022000  // later ones have no such messages to silence
+  const google::protobuf::LogSilencer silencer;
+#endif
+  return model.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()));
+}
+
 }  // namespace
 
 absl::Status ListCoreMl(const std::string& path, ProgramList& list) {
@@ -215,7 +223,7 @@ absl::Status ListCoreMl(const std::string& path, ProgramList& list) {
     return absl::InvalidArgumentError("want a model of at most 256 MiB without its weights");
   }
   spec::Model model;
-  if (!model.ParseFromArray(file->text().data(), static_cast<int>(file->text().size()))) {
+  if (!Parse(file->text(), model)) {
     return absl::InvalidArgumentError(
         absl::StrCat(model_path.string(), ": not a Core ML model; it may be damaged"));
   }

@@ -186,6 +186,14 @@ const Wrong kWrong[] = {
     {"Bias",
      "g (float[1,4,5,5] x, float[4,4,3,3] w, float[3] b) => (float[] y) { y = Conv(x, w, b) }",
      "bias 'b': want one value for each of the 4 filters"},
+    // Inference gives a result of one place.
+    {"LargeWindow",
+     "g (float[1,1,2,8] x, float[1,1,3,3] w) => (float[] y) { y = Conv<strides=[2,2]>(x, w) }",
+     "input 0 'x' has size 2 on axis 2, but the window needs 3"},
+    {"LargeDilatedWindow",
+     "g (float[1,1,5] x, float[1,1,3] w) => (float[] y) {"
+     "  y = Conv<dilations=[4], pads=[1,1]>(x, w) }",
+     "input 0 'x' has size 7 with padding on axis 2, but the window needs 9"},
     {"TransposedBias",
      "g (float[1,4,5,5] x, float[4,2,3,3] w, float[2] b) => (float[] y) {"
      "  y = ConvTranspose<group=2>(x, w, b) }",

@@ -52,6 +52,10 @@ def by_onnx_runtime(kind, inputs, count=1, **attributes):
     return session.run(None, dict(zip(names, inputs)))
 
 
+def sigmoid(x):
+    return 1 / (1 + numpy.exp(-x))
+
+
 def add_functions():
     f = numpy.float32
     erf = numpy.vectorize(math.erf, otypes=[f])
@@ -61,7 +65,7 @@ def add_functions():
         "erf": erf, "exp": numpy.exp, "exp2": numpy.exp2, "floor": numpy.floor,
         "identity": lambda x: x, "logical_not": numpy.logical_not,
         "relu": lambda x: numpy.maximum(x, 0), "relu6": lambda x: numpy.clip(x, 0, 6),
-        "round": numpy.rint, "sigmoid": lambda x: 1 / (1 + numpy.exp(-x)), "sign": numpy.sign,
+        "round": numpy.rint, "sigmoid": sigmoid, "sign": numpy.sign,
         "silu": lambda x: x / (1 + numpy.exp(-x)), "sin": numpy.sin, "sinh": numpy.sinh,
         "softplus": lambda x: numpy.logaddexp(x, 0), "softsign": lambda x: x / (1 + numpy.abs(x)),
         "sqrt": numpy.sqrt, "square": numpy.square, "tan": numpy.tan, "tanh": numpy.tanh,
@@ -526,6 +530,85 @@ def sampled(size, to, mode, nearest):
         matrix[min(low, size - 1), i] += 1 - part
         matrix[high, i] += part
     return matrix
+
+
+@operation("reverse_sequence")
+def reverse_sequence(x, lengths, seq_axis=0, batch_axis=0):
+    y = x.copy()
+    for i, length in enumerate(lengths):
+        at = [slice(None)] * x.ndim
+        at[int(batch_axis)], at[int(seq_axis)] = i, slice(0, int(length))
+        axis = int(seq_axis) - (int(batch_axis) < int(seq_axis))
+        y[tuple(at)] = numpy.flip(x[tuple(at)], axis)
+    return y
+
+
+@operation("resample")
+def resample(x, coordinates, sampling_mode, padding_mode, padding_value, coordinates_mode, align_corners):
+    """Each place by itself, from MIL's description of the modes."""
+    assert str(coordinates_mode) == "normalized_minus_one_to_one"
+    size = numpy.array(x.shape[:1:-1], float)  # width, height
+    at = (coordinates + 1) / 2 * (size - 1) if align_corners else ((coordinates + 1) * size - 1) / 2
+    padding = str(padding_mode)
+
+    def pixels(column, row):
+        places, inside = [], True
+        for i, extent in ((column, x.shape[3]), (row, x.shape[2])):
+            inside = inside & (i >= 0) & (i < extent)
+            if padding == "reflection":
+                i = numpy.abs(i) % max(2 * (extent - 1), 1)
+                i = numpy.where(i >= extent, 2 * (extent - 1) - i, i)
+            elif padding == "symmetric":
+                i = i % (2 * extent)
+                i = numpy.where(i >= extent, 2 * extent - 1 - i, i)
+            places.append(numpy.clip(i, 0, extent - 1).astype(int))
+        batch = numpy.arange(len(x))[:, None, None]
+        values = numpy.moveaxis(x, 1, -1)[batch, places[1], places[0]]
+        return numpy.where(inside[..., None], values, padding_value) if padding == "constant" else values
+
+    if padding in ("reflection", "symmetric"):  # the places themselves turn back
+        low = 0 if padding == "reflection" else -0.5
+        span = numpy.maximum(size - 1 if padding == "reflection" else size, 1e-9)
+        turned = numpy.abs(at - low) % (2 * span)
+        at = low + numpy.where(turned > span, 2 * span - turned, turned)
+    if padding != "constant":
+        at = numpy.clip(at, 0, size - 1)
+    if str(sampling_mode) == "nearest":
+        near = numpy.rint(at)
+        return numpy.moveaxis(pixels(near[..., 0], near[..., 1]), -1, 1)
+    low = numpy.floor(at)
+    part = at - low
+    result = 0
+    for dx in (0, 1):
+        for dy in (0, 1):
+            share = ((part[..., 0] if dx else 1 - part[..., 0]) * (part[..., 1] if dy else 1 - part[..., 1]))
+            result = result + share[..., None] * pixels(low[..., 0] + dx, low[..., 1] + dy)
+    return numpy.moveaxis(result, -1, 1)
+
+
+@operation("lstm")
+def lstm(x, initial_h, initial_c, weight_ih, weight_hh, bias, direction, output_sequence, activation,
+         recurrent_activation, cell_activation, peephole=None):
+    assert (str(direction), bool(output_sequence)) == ("forward", True)
+    assert [str(a) for a in (activation, recurrent_activation, cell_activation)] == ["tanh", "sigmoid", "tanh"]
+    h, c, steps = initial_h, initial_c, []
+    p = numpy.split(numpy.zeros(3 * h.shape[1]) if peephole is None else peephole, 3)
+    for given in x:
+        i, f, o, z = numpy.split(given @ weight_ih.T + h @ weight_hh.T + bias, 4, 1)
+        c = sigmoid(f + p[1] * c) * c + sigmoid(i + p[0] * c) * numpy.tanh(z)
+        h = sigmoid(o + p[2] * c) * numpy.tanh(c)
+        steps.append(h)
+    return numpy.stack(steps), h, c
+
+
+@operation("rnn")
+def rnn(x, initial_h, weight_ih, weight_hh, bias, direction, output_sequence, activation):
+    assert (str(direction), bool(output_sequence), str(activation)) == ("forward", True, "tanh")
+    h, steps = initial_h, []
+    for given in x:
+        h = numpy.tanh(given @ weight_ih.T + h @ weight_hh.T + bias)
+        steps.append(h)
+    return numpy.stack(steps), h
 
 
 @operation("dequantize")

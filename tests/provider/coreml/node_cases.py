@@ -1,11 +1,12 @@
 """ONNX's node cases as Core ML packages: how many convert, open, and agree.
 
-    node_cases.py ANEMONE [--sample N --seed S] [--write] [NAME...]
+    node_cases.py ANEMONE [--sample N --seed S] [--refused] [--write] [NAME...]
 
 A case is converted as it is; if that is refused, with all inputs but the first as constants: a package's
 shapes, axes and sizes are known before it runs. Prints each case that fails after it was converted, and the
 counts. Exit code 1 if such a case is not in KNOWN, or if another case is refused than refused_cases.json
-lists, which --write writes.
+lists, which --write writes after a whole run, with the table by reason in docs/coreml_models.md. --refused takes
+the cases that are listed there.
 """
 
 import argparse
@@ -27,21 +28,67 @@ from onnx import numpy_helper
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parents[1])]
 import onnx_cases  # noqa: E402
+import page_section  # noqa: E402
 from mil_interpreter import Package  # noqa: E402
 
 REFUSED = HERE / "refused_cases.json"
 FINE = ("agrees", "beyond fp16", "fails in coremltools")
 # Cases that convert and do not agree, with the reason.
 LARGE = "10000 and 10003 are the same number in fp16"
+HALFWAY = "a quotient near the middle of two steps, which fp16 rounds to the other step"
+EXP = "the exponential of 20 and more is beyond fp16"
 KNOWN = {
-    "node:test_attention_4d_causal_nonpad_negative_offset_structural_empty": "a softmax of no elements",
+    "node:test_dynamicquantizelinear": HALFWAY,
+    "node:test_dynamicquantizelinear_expanded": HALFWAY,
     "node:test_logsoftmax_large_number": LARGE,
     "node:test_logsoftmax_large_number_expanded": LARGE,
     "node:test_logsoftmax_large_number_expanded_ver18": LARGE,
+    "node:test_reduce_log_sum_exp_default_axes_keepdims_example_expanded": EXP,
+    "node:test_reduce_log_sum_exp_do_not_keepdims_example_expanded": EXP,
+    "node:test_reduce_log_sum_exp_keepdims_example_expanded": EXP,
+    "node:test_reduce_log_sum_exp_negative_axes_keepdims_example_expanded": EXP,
     "node:test_softmax_large_number_expanded": LARGE,
     "node:test_softmax_large_number_expanded_ver18": LARGE,
     "node:test_softmax_large_number": LARGE,
 }
+
+
+# Classes of reasons for refusals: what is said, and a pattern of it (the first that matches).
+CLASSES = (
+    ("a type that Core ML does not have: strings, sequences, optionals, complex numbers, 8-bit floats, 4-bit integers",
+     r"type that Core ML's programs|not arrays|type of a value is not"),
+    ("an array without elements, which Core ML does not have", "no elements|of no axes"),
+    ("more than 5 dimensions", "dimensions, and Core ML"),
+    ("control flow that is decided at run time", r"^(If|Loop|Scan|Optional\w+):"),
+    ("sizes that depend on values: Range, NonZero, Unique, NonMaxSuppression, Compress",
+     r"only known at run time|^(NonZero|Unique|NonMaxSuppression|Compress):"),
+    ("training, and random masks", r"training_mode|^port: no MIL operation"),
+    ("bits of numbers, which MIL has no operation for", r"^(Bitwise\w+|BitCast|BitShift):"),
+    ("a form that could be written by several operations of MIL, which was not done",
+     r"^(AveragePool|Col2Im|ConvInteger|QLinearConv|LpPool|LSTM|Pad|MelWeightMatrix):|each block|a diagonal|rank other"),
+    ("an operator or a mode that MIL has no operation for", ""),
+)
+PAGE = HERE.parents[2] / "docs" / "coreml_models.md"
+
+
+def page_text(counts, refused):
+    """The section of the page: counts, and the refused cases by class and operator."""
+    rows = collections.defaultdict(lambda: [0, collections.Counter()])
+    for why, names in refused.items():
+        words = next(words for words, pattern in CLASSES if re.search(pattern, why))
+        rows[words][0] += len(names)
+        rows[words][1][why.partition(":")[0]] += len(names)
+    lines = [f"| {words} | {count} | "
+             f"{', '.join(f'{op} {n}' for op, n in sorted(ops.items()) if op != 'port')} |"
+             for words, (count, ops) in sorted(rows.items(), key=lambda row: -row[1][0])]
+    said = {"agrees": "agree with the expected result or ONNX Runtime's", "refused": "are refused",
+            "differs": "differ (`KNOWN` in the script has the reasons)",
+            "beyond fp16": "have numbers beyond fp16", "fails in coremltools": "fail in coremltools itself"}
+    text = "; ".join(f"{counts[key]:,} {words}" for key, words in said.items() if counts[key])
+    everything = sum(counts.values())
+    return (f"By `tests/provider/coreml/node_cases.py --write`: of {everything:,} cases without random results,\n"
+            f"{text}.\n`refused_cases.json` beside the script has each refused case with what was said of it.\n\n"
+            "| refused, because it has or needs | cases | operators |\n|---|---|---|\n" + "\n".join(lines))
 
 
 def with_constants(model, inputs):
@@ -123,9 +170,12 @@ def main():
     parser.add_argument("anemone")
     parser.add_argument("--sample", type=int)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--refused", action="store_true")
     parser.add_argument("--write", action="store_true")
     parser.add_argument("names", nargs="*")
     arguments = parser.parse_args()
+    if arguments.write and (arguments.names or arguments.sample or arguments.refused):
+        parser.error("--write takes all cases")
     counts, failed = collections.Counter(), 0
     listed = {name: why for why, names in json.loads(REFUSED.read_text()).items() for name in names}
     refused = collections.defaultdict(list)
@@ -133,6 +183,8 @@ def main():
     cases = [case for case in cases if not onnx_cases.is_random(case.model.graph)]
     if arguments.names:
         cases = [case for case in cases if case.name.removeprefix("node:") in arguments.names]
+    if arguments.refused:
+        cases = [case for case in cases if case.name.removeprefix("node:") in listed]
     if arguments.sample:
         cases = random.Random(arguments.seed).sample(cases, arguments.sample)
     with tempfile.TemporaryDirectory() as folder:
@@ -150,6 +202,7 @@ def main():
                       flush=True)
     if arguments.write:
         REFUSED.write_text(json.dumps({why: sorted(refused[why]) for why in sorted(refused)}, indent=1) + "\n")
+        page_section.put(PAGE, "ONNX's node cases", page_text(counts, refused))
     print(", ".join(f"{count} {found}" for found, count in counts.most_common()))
     sys.exit(failed > 0)
 

@@ -1,0 +1,111 @@
+// Operators of quantized models. The integers of fewer than 32 bits are int32 in the program, and
+// their arithmetic is in fp32, which is exact up to 2^24.
+#include <string>
+#include <utility>
+
+#include "provider/coreml/node_writer.h"
+
+namespace anemone {
+namespace {
+
+// A scale or zero point of input `i` against a value of shape `to`: one number, or one for each
+// element of `axis`.
+MilVar Along(NodeWriter& w, size_t i, const MilShape& to, int64_t axis) {
+  MilVar x = w.In(i, "fp32");
+  if (!w.ok() || w.RankOf(i) == 0 || (x.shape.size() == 1 && x.shape[0] == 1)) return x;
+  if (x.shape.size() != 1) {
+    w.Fail("a scale for each block");
+    return x;
+  }
+  MilShape shape(to.size(), 1);
+  shape[axis] = x.shape[0];
+  return w.Reshape(x, shape);
+}
+
+MilVar Centered(NodeWriter& w, size_t i, size_t zero, int64_t axis) {
+  const MilVar x = w.In(i, "fp32");
+  return w.Has(zero) && w.ok() ? w.Binary("sub", x, Along(w, zero, x.shape, axis)) : x;
+}
+
+// round(x) + zero point, in the range of the result.
+MilVar Saturated(NodeWriter& w, const MilVar& x, size_t zero, int64_t axis) {
+  MilVar rounded = w.Unary("round", x);
+  if (w.Has(zero) && w.ok()) {
+    rounded = w.Binary("add", rounded, Along(w, zero, x.shape, axis));
+  }
+  double low = 0, high = 0;
+  switch (w.to().graph().values[w.node().outputs[0]].type) {
+    case DataType::kInt8:
+      low = -128, high = 127;
+      break;
+    case DataType::kUInt8:
+      high = 255;
+      break;
+    case DataType::kInt16:
+      low = -32768, high = 32767;
+      break;
+    case DataType::kUInt16:
+      high = 65535;
+      break;
+    default:
+      w.Fail("integers of this type");
+      return x;
+  }
+  rounded = w.Binary("minimum", w.Binary("maximum", rounded, low), high);
+  return w.ok() ? w.to().Cast(rounded, "int32") : rounded;
+}
+
+void WriteQuantize(NodeWriter& w) {
+  const MilVar x = w.In(0, "fp32");
+  const int64_t axis = w.Axis("axis", 1);
+  if (w.Int("block_size", 0) != 0) return w.Fail("a scale for each block");
+  const MilVar scaled = w.Binary("real_div", x, Along(w, 1, x.shape, axis));
+  w.Out(Saturated(w, scaled, 2, axis));
+}
+
+void WriteDequantize(NodeWriter& w) {
+  const int64_t axis = w.Axis("axis", 1);
+  if (w.Int("block_size", 0) != 0) return w.Fail("a scale for each block");
+  const MilVar x = Centered(w, 0, 2, axis);
+  w.Out(w.Binary("mul", x, Along(w, 1, x.shape, axis)));
+}
+
+// Of matrices; a zero point of the left one is for rows, one of the right one for columns.
+MilVar Product(NodeWriter& w, const MilVar& x, const MilVar& y) {
+  if (x.shape.size() < 2 || y.shape.size() < 2) w.Fail("a product of vectors");
+  if (!w.ok()) return x;
+  MilShape shape = Broadcast(MilShape(x.shape.begin(), x.shape.end() - 2),
+                             MilShape(y.shape.begin(), y.shape.end() - 2));
+  shape.push_back(x.shape[x.shape.size() - 2]);
+  shape.push_back(y.shape.back());
+  return w.Emit("matmul", {{"x", {x.name}}, {"y", {y.name}}}, "fp32", shape);
+}
+
+void WriteMatMulInteger(NodeWriter& w) {
+  const MilVar product =
+      Product(w, Centered(w, 0, 2, w.RankOf(0) - 2), Centered(w, 1, 3, w.RankOf(1) - 1));
+  if (w.ok()) w.Out(w.to().Cast(product, "int32"));
+}
+
+void WriteQLinearMatMul(NodeWriter& w) {
+  const int rows = w.RankOf(0) - 2, columns = w.RankOf(3) - 1;
+  MilVar x = Centered(w, 0, 2, rows), y = Centered(w, 3, 5, columns);
+  x = w.Binary("mul", x, Along(w, 1, x.shape, rows));
+  y = w.Binary("mul", y, Along(w, 4, y.shape, columns));
+  const MilVar product = Product(w, x, y);
+  const MilVar scaled = w.Binary("real_div", product, Along(w, 6, product.shape, rows));
+  w.Out(Saturated(w, scaled, 7, rows));
+}
+
+constexpr MilNode kNodes[] = {
+    {"DequantizeLinear", WriteDequantize},
+    {"MatMulInteger", WriteMatMulInteger},
+    {"QLinearMatMul", WriteQLinearMatMul},
+    {"QuantizeLinear", WriteQuantize},
+};
+
+}  // namespace
+
+absl::Span<const MilNode> QuantizedMilNodes() { return kNodes; }
+
+}  // namespace anemone
