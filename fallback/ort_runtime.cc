@@ -249,6 +249,8 @@ absl::Status OrtRuntime::CreateEnvironment() {
                    Log, nullptr, ORT_LOGGING_LEVEL_FATAL, "anemone", pool.get(), &env),
                "environment"));
   env_.reset(env);
+  // Without this, official builds send events about sessions to their maker.
+  ANEMONE_RETURN_IF_ERROR(ToStatus(api_->DisableTelemetryEvents(env), "environment"));
   const bool is_first = environments.references[library_path_]++ == 0;
   has_global_pool_ = is_first && TryGlobalPool().ok();
   OrtMemoryInfo* memory = nullptr;

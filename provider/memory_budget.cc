@@ -101,17 +101,20 @@ MemoryNeed NeedOf(const Graph& graph, const Plan& plan, const SoftwareOptions& o
 
 absl::StatusOr<std::shared_ptr<const void>> MemoryBudget::Take(absl::string_view what,
                                                                const MemoryNeed& need) {
-  const std::lock_guard<std::mutex> lock(state_->mutex);
-  const int64_t left = state_->limit - state_->taken;
-  if (is_limited() && need.total() > left) {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        what, ": needs about ", BytesText(need.total()), " of memory (weights ",
-        BytesText(need.weights), ", values ", BytesText(need.values), ", surfaces ",
-        BytesText(need.surfaces), "), the memory limit is ", BytesText(state_->limit),
-        state_->taken == 0 ? "" : absl::StrCat(", of which ", BytesText(left), " are left"),
-        "; raise the limit, or bind smaller dimensions"));
+  {
+    const std::lock_guard<std::mutex> lock(state_->mutex);
+    const int64_t left = state_->limit - state_->taken;
+    if (is_limited() && need.total() > left) {
+      return absl::ResourceExhaustedError(absl::StrCat(
+          what, ": needs about ", BytesText(need.total()), " of memory (weights ",
+          BytesText(need.weights), ", values ", BytesText(need.values), ", surfaces ",
+          BytesText(need.surfaces), "), the memory limit is ", BytesText(state_->limit),
+          state_->taken == 0 ? "" : absl::StrCat(", of which ", BytesText(left), " are left"),
+          "; raise the limit, or bind smaller dimensions"));
+    }
+    state_->taken += need.total();
   }
-  state_->taken += need.total();
+  // Not under the lock: if there is no memory for the pointer, it gives back what was taken.
   return std::shared_ptr<const void>(nullptr, [state = state_, bytes = need.total()](const void*) {
     const std::lock_guard<std::mutex> releasing(state->mutex);
     state->taken -= bytes;

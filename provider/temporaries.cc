@@ -65,6 +65,20 @@ void OnSignal(int signal) {
   errno = kept;
 }
 
+// Removes a file or a folder. Never throws: memory or descriptors may be exhausted for a moment
+// only.
+void Remove(const std::string& path) noexcept {
+  constexpr int kTries = 20;  // another thread may add a file to the folder meanwhile
+  struct stat info;
+  for (int i = 0; i < kTries && ::lstat(path.c_str(), &info) == 0; ++i) {
+    try {
+      std::error_code error;
+      fs::remove_all(path, error);
+    } catch (const std::exception&) {  // std::bad_alloc
+    }
+  }
+}
+
 // Waits for a signal, removes everything, and lets the signal end the process.
 void RemoveWhenSignalled() {
   sigset_t every;
@@ -73,16 +87,7 @@ void RemoveWhenSignalled() {
   unsigned char number = 0;
   while (::read(signal_pipe[0], &number, 1) != 1) {
   }
-  {
-    const std::lock_guard<std::mutex> lock(All().mutex);
-    for (const std::string& path : All().paths) {
-      constexpr int kTries = 20;  // another thread may add a file to the folder meanwhile
-      std::error_code error;
-      for (int i = 0; i < kTries && fs::exists(fs::symlink_status(path, error)); ++i) {
-        fs::remove_all(path, error);
-      }
-    }
-  }
+  RemoveTemporaries();
   std::signal(number, SIG_DFL);
   ::kill(::getpid(), number);
 }
@@ -188,42 +193,48 @@ absl::StatusOr<std::unique_ptr<Temporary>> Temporary::Make(const std::string& pa
   if (remove_on_signals) HandleSignals();
   constexpr int kTries = 100;
   for (int i = 0; i < kTries; ++i) {
-    std::string name = RandomName(path);
-    int file = -1;
-    Register(name);  // before it exists: a signal may come at once
+    // All memory is allocated before the file exists: an exception would leave it behind.
+    std::unique_ptr<Temporary> made(new Temporary(RandomName(path), -1));
+    const char* const name = made->path_.c_str();
+    Register(made->path_);  // before it exists: a signal may come at once
     if (kind == Kind::kFile) {
-      file = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
-    } else if (::mkdir(name.c_str(), 0777) == 0) {
-      file = ::open(name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+      made->file_ = ::open(name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+    } else if (::mkdir(name, 0777) == 0) {
+      made->file_ = ::open(name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     }
-    if (file < 0) {
-      const int problem = errno;
-      Forget(name);
-      errno = problem;
+    if (made->file_ >= 0) {
+      if (LockNew(made->file_)) return made;
+      continue;
     }
-    if (file < 0 && errno == EEXIST) continue;
-    if (file < 0) return absl::ErrnoToStatus(errno, "cannot be written");
-    std::unique_ptr<Temporary> made(new Temporary(std::move(name), file));
-    if (LockNew(file)) return made;
+    const int problem = errno;
+    if (problem == EEXIST) {
+      made->Leave();  // it is another writer's
+      continue;
+    }
+    made.reset();  // a folder may have been made
+    return absl::ErrnoToStatus(problem, "cannot be written");
   }
   return absl::AbortedError("there is no free name for a temporary file");
 }
 
 Temporary::~Temporary() {
   if (!path_.empty()) {
-    std::error_code error;
-    fs::remove_all(path_, error);
-    Forget(path_);
+    Remove(path_);
+    Leave();
   }
-  ::close(file_);
+  if (file_ >= 0) ::close(file_);
+}
+
+void Temporary::Leave() {
+  Forget(path_);
+  path_.clear();
 }
 
 bool Temporary::RenameTo(const std::string& path, bool flush) {
   if (flush && ::fsync(file_) != 0 && errno != EINVAL)
     return false;  // EINVAL: not for folders here
   if (std::rename(path_.c_str(), path.c_str()) != 0) return false;
-  Forget(path_);
-  path_.clear();
+  Leave();
   if (!flush) return true;
   // A name is on the disk only after its folder has been flushed.
   const int folder = ::open(FolderOf(path).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -235,6 +246,11 @@ bool Temporary::RenameTo(const std::string& path, bool flush) {
 }
 
 void RemoveTemporariesOnSignals() { remove_on_signals = true; }
+
+void RemoveTemporaries() {
+  const std::lock_guard<std::mutex> lock(All().mutex);
+  for (const std::string& path : All().paths) Remove(path);
+}
 
 void RemoveIfLeft(const std::string& path) {
   struct stat info;

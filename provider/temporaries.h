@@ -33,14 +33,18 @@ class Temporary {
 
  private:
   Temporary(std::string path, int file) : path_(std::move(path)), file_(file) {}
+  void Leave();  // from now on it is not removed
 
-  std::string path_;  // empty when renamed
+  std::string path_;  // empty when left
   int file_;
 };
 
 // From now on, SIGINT, SIGTERM and SIGHUP remove all temporary files and folders of this process
 // before they end it. For programs only: a library must not change what signals do.
 void RemoveTemporariesOnSignals();
+
+// Removes all temporary files and folders of this process, which is about to end.
+void RemoveTemporaries();
 
 // Removes `path` if it is a regular file that a dead writer left.
 void RemoveIfLeft(const std::string& path);

@@ -6,6 +6,9 @@
 #include <algorithm>
 #include <cctype>
 #include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <new>
 #include <string>
 #include <vector>
 
@@ -211,6 +214,26 @@ void OpenStandardStreams() {
   }
 }
 
+// Official builds of ONNX Runtime report their use over the network, and do so from threads that
+// end the process if a file cannot be opened. A user may set the variable to 0.
+void TurnTelemetryOff() { setenv("ORT_DISABLE_TELEMETRY", "1", 0); }
+
+// For exceptions that no caller can catch, such as those of other libraries' threads and
+// destructors: the command ends as promised, with one line and without temporary files.
+[[noreturn]] void EndOnTerminate() {
+  constexpr absl::string_view kMessage =
+      "anemone: error: not enough memory; give the process more memory\n";
+  const std::exception_ptr exception = std::current_exception();
+  try {
+    if (exception) std::rethrow_exception(exception);
+  } catch (const std::bad_alloc&) {
+    RemoveTemporaries();
+    if (write(STDERR_FILENO, kMessage.data(), kMessage.size()) >= 0) _exit(kExitRefused);
+  } catch (...) {
+  }
+  std::abort();
+}
+
 bool WantsJson(const Command* command, int argc, char** argv) {
   if (command == nullptr || (command->bit & kPrintsTable) == 0) return false;
   for (int i = 2; i < argc && absl::string_view(argv[i]) != "--"; ++i) {
@@ -248,14 +271,20 @@ int ParseAndRun(const Command* asked, int argc, char** argv) {
 
 int Main(int argc, char** argv) {
   OpenStandardStreams();
+  TurnTelemetryOff();
+  std::set_terminate(EndOnTerminate);
   if (isatty(STDOUT_FILENO) == 1) {
     // Progress erases its line, then writes what was printed.
     static char buffer[1 << 20];
     std::setvbuf(stdout, buffer, _IOFBF, sizeof(buffer));
   }
-  const Command* asked = argc > 1 ? FindCommand(argv[1]) : nullptr;
-  const int code = ParseAndRun(asked, argc, argv);
-  return FinishOutput(code, WantsJson(asked, argc, argv));
+  bool json = false;
+  const absl::StatusOr<int> code = Guarded("read the command line", [&]() -> absl::StatusOr<int> {
+    const Command* asked = argc > 1 ? FindCommand(argv[1]) : nullptr;
+    json = WantsJson(asked, argc, argv);
+    return ParseAndRun(asked, argc, argv);
+  });
+  return FinishOutput(code.ok() ? *code : Fail(code.status()), json);
 }
 
 }  // namespace anemone

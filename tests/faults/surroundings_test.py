@@ -1,0 +1,164 @@
+"""Every command of work.py in surroundings that fail: few file descriptors, little memory, a full or
+read-only disk, closed streams, interrupts, damaged entries of the cache, many processes on one cache.
+
+    surroundings_test.py ANEMONE
+"""
+
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+from work import WORKS, Place, make_inputs
+
+ANEMONE = sys.argv.pop(1)
+MIB = 1 << 20
+IN_NAMESPACE = subprocess.run(["unshare", "-m", "true"], check=False, capture_output=True).returncode == 0
+
+
+class Surroundings(unittest.TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+        self.inputs = self.folder / "in"
+        make_inputs(self.inputs)
+
+    def place(self, name, **options):
+        return Place(self.folder / name, self.inputs, ANEMONE, **options)
+
+    def known(self, name):
+        place = self.place("known")
+        place.prepare(WORKS[name])
+        return place.run(WORKS[name]).returncode, place.state()
+
+    def check(self, name, place, done, code, may_leave=False):
+        """Done, or refused in one line and without temporary files."""
+        said = done.stderr.decode(errors="replace")
+        errors = [line for line in said.splitlines() if line.startswith("anemone: error: ")]
+        self.assertIn(done.returncode, (code, 1), said)
+        if done.returncode == 1 and name != "zoo":
+            self.assertEqual(1, len(errors), said)
+        if not may_leave:
+            self.assertEqual([], place.leftovers())
+
+    def limited(self, name, limit, value):
+        """Runs the work with a limit of setrlimit()."""
+        place = self.place("limited", wrapper=["prlimit", f"--{limit}={value}"])
+        unlimited = self.place("limited")
+        unlimited.prepare(WORKS[name])
+        return place, place.run(WORKS[name])
+
+    def test_few_descriptors(self):
+        for name in WORKS:
+            code, _ = self.known(name)
+            for count in (6, 9, 14):
+                with self.subTest(name, count=count):
+                    place, done = self.limited(name, "nofile", count)
+                    # With 6, none is left to list a temporary folder with, so it cannot be removed.
+                    self.check(name, place, done, code, may_leave=count == 6)
+
+    def test_little_memory(self):
+        for name in ("check", "run", "convert", "train", "generate"):
+            code, _ = self.known(name)
+            for mebibytes in (160, 400, 4000):
+                with self.subTest(name, mebibytes=mebibytes):
+                    place, done = self.limited(name, "as", mebibytes * MIB)
+                    self.check(name, place, done, code)
+
+    @unittest.skipUnless(IN_NAMESPACE, "no own mounts here")
+    def test_full_and_read_only_disks(self):
+        for options in ("size=4k", "size=16k", "ro,size=1m"):
+            for name in ("convert", "mlpackage", "report", "cache-miss", "zoo", "train"):
+                with self.subTest(name, options=options):
+                    code, _ = self.known(name)
+                    place = self.place("full")
+                    place.prepare(WORKS[name])
+                    mount = f"mount -t tmpfs -o {options} none {place.out} && exec \"$@\" 2>&1"
+                    place.wrapper = ["unshare", "-m", "sh", "-c", mount + f"; ls -A {place.out}", "sh"]
+                    done = place.run(WORKS[name])
+                    self.assertIn(done.returncode, (code, 1), done.stdout)
+                    self.assertNotIn(b".tmp\n", done.stdout)
+
+    def test_closed_streams(self):
+        for name in ("check", "run", "convert", "zoo", "generate"):
+            code, _ = self.known(name)
+            for closed in ("0<&-", "1>&-", "2>&-", "0<&- 1>&- 2>&-"):
+                with self.subTest(name, closed=closed):
+                    place = self.place("closed")
+                    place.prepare(WORKS[name])
+                    place.wrapper = ["sh", "-c", f'exec "$@" {closed}', "sh"]
+                    self.assertIn(place.run(WORKS[name]).returncode, (code, 1))
+                    self.assertEqual([], place.leftovers())
+
+    def test_an_interrupt_ends_each_command(self):
+        met = 0
+        for name, work in WORKS.items():
+            code, after = self.known(name)
+            for part in (0.3, 0.6, 0.9):
+                with self.subTest(name, part=part):
+                    place = self.place("interrupted")
+                    place.prepare(work)
+                    start = time.monotonic()
+                    place.run(work)
+                    took = time.monotonic() - start
+                    place.prepare(work)
+                    words = work.words.format(**{"in": self.inputs, "out": place.out}).split()
+                    cache = str(place.out / "cache") if work.cache else ""
+                    process = subprocess.Popen([ANEMONE, *words], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                                               env={**os.environ, "ANEMONE_PROGRAM_CACHE": cache})
+                    time.sleep(part * took)
+                    process.send_signal(signal.SIGINT)
+                    said = process.communicate(timeout=60)[1].decode()
+                    # A shell tells of a process that SIGINT ended as 130.
+                    self.assertIn(process.returncode, (-signal.SIGINT, 130, code), said)
+                    met += process.returncode != code
+                    self.assertEqual([], place.leftovers())
+                    for path, content in place.state().items():
+                        if not path.startswith(("zoo/", "kept/", "cache/")):
+                            self.assertEqual(after[path], content, path)
+        print(f"{met} interrupts", flush=True)
+        self.assertGreater(met, 0)
+
+    def test_damaged_entries_of_the_cache(self):
+        work = WORKS["cache-hit"]
+        code, after = self.known("cache-hit")
+        place = self.place("damaged")
+        place.prepare(work)
+        entry, = (place.out / "cache").glob("*.anemone")
+        whole = entry.read_bytes()
+        damages = [whole[:size] for size in (0, 1, 64, len(whole) // 2, len(whole) - 1)]
+        for at in range(0, len(whole), max(1, len(whole) // 16)):
+            damages.append(whole[:at] + bytes([whole[at] ^ 1 << at % 8]) + whole[at + 1:])
+        for damage in damages:
+            entry.write_bytes(damage)
+            done = place.run(work)
+            self.assertEqual(code, done.returncode, done.stderr)
+            self.assertEqual(after["y/y.npy"], place.state()["y/y.npy"])
+            self.assertEqual(len(whole), entry.stat().st_size)
+        # A clock that jumps: an entry from the future, and one from 1970.
+        for stamp in (0, 1 << 33):
+            os.utime(entry, (stamp, stamp))
+            self.assertEqual(code, place.run(work).returncode)
+
+    def test_many_processes_on_one_cache(self):
+        work = WORKS["cache-miss"]
+        code, after = self.known("cache-miss")
+        place = self.place("shared")
+        place.prepare(work)
+        environment = {**os.environ, "ANEMONE_PROGRAM_CACHE": str(place.out / "cache")}
+        started = []
+        for i in range(8):
+            words = work.words.replace("{out}", str(place.out / str(i))).replace("{in}", str(self.inputs)).split()
+            (place.out / str(i)).mkdir()
+            started.append(subprocess.Popen([ANEMONE, *words], env=environment, stdout=subprocess.DEVNULL))
+        self.assertEqual([code] * 8, [process.wait(120) for process in started])
+        state = place.state()
+        self.assertEqual([after["y/y.npy"]] * 8, [state[f"{i}/y/y.npy"] for i in range(8)])
+        self.assertEqual([], place.leftovers())
+
+
+if __name__ == "__main__":
+    unittest.main()
