@@ -208,13 +208,13 @@ void WriteGridSample(NodeWriter& w) {
                x.dtype, w.OutShape()));
 }
 
-constexpr MilNode kNodes[] = {
+constexpr MilNode kEinsumNodes[] = {
     {"Einsum", WriteEinsum},
     {"GridSample", WriteGridSample},
 };
 
 }  // namespace
 
-absl::Span<const MilNode> EinsumMilNodes() { return kNodes; }
+absl::Span<const MilNode> EinsumMilNodes() { return kEinsumNodes; }
 
 }  // namespace anemone

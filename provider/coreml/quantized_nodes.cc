@@ -97,7 +97,7 @@ void WriteQLinearMatMul(NodeWriter& w) {
   w.Out(Saturated(w, scaled, 7, rows));
 }
 
-constexpr MilNode kNodes[] = {
+constexpr MilNode kQuantizedNodes[] = {
     {"DequantizeLinear", WriteDequantize},
     {"MatMulInteger", WriteMatMulInteger},
     {"QLinearMatMul", WriteQLinearMatMul},
@@ -106,6 +106,6 @@ constexpr MilNode kNodes[] = {
 
 }  // namespace
 
-absl::Span<const MilNode> QuantizedMilNodes() { return kNodes; }
+absl::Span<const MilNode> QuantizedMilNodes() { return kQuantizedNodes; }
 
 }  // namespace anemone

@@ -247,7 +247,7 @@ void WriteGru(NodeWriter& w) {
   });
 }
 
-constexpr MilNode kNodes[] = {
+constexpr MilNode kRecurrentNodes[] = {
     {"GRU", WriteGru},
     {"LSTM", WriteLstm},
     {"RNN", WriteRnn},
@@ -255,6 +255,6 @@ constexpr MilNode kNodes[] = {
 
 }  // namespace
 
-absl::Span<const MilNode> RecurrentMilNodes() { return kNodes; }
+absl::Span<const MilNode> RecurrentMilNodes() { return kRecurrentNodes; }
 
 }  // namespace anemone
