@@ -1,8 +1,7 @@
 // importer/padding/grouped_caches.h: proves that caches of GroupQueryAttention may have rows that
 // are not used (ImportOptions::gap_in_caches). ONNX Runtime GenAI's exports have this form:
-//
-//   attention_mask -> ReduceSum -> Sub 1 -> Cast -> seqlens_k
-//                  -> Shape -> Gather -> Cast -> total_sequence_length
+// - seqlens_k is the sum of attention_mask, less 1 (ReduceSum, Sub, Cast).
+// - total_sequence_length is the length of attention_mask (Shape, Gather, Cast).
 //
 // The operator itself reads only the rows that seqlens_k counts. So it is enough that nothing else
 // depends on the length of a cache, and that zeros in the mask do not change seqlens_k.

@@ -2,16 +2,15 @@
 // fail.
 //
 // The driver (tests/faults/faults_test.py) maps a file of 256 bytes into every process that the
-// command starts:
-//
-//   FAULT_FILE      the file; the calls of all processes are counted in it
-//   FAULT_CALLS     which calls count: a comma-separated list of the names below, such as
-//   memory,write FAULT_AT        the call that fails, from 1; 0: none, the calls are only counted
-//   FAULT_ACTION    fail (default), every (that call and all later ones), short (half of a read or
-//                   write), interrupt (EINTR), kill (SIGKILL, after half of a write)
-//   FAULT_ERRNO     the error of a failed call, in place of its usual one
-//   FAULT_PLACES    a file to which a line "NUMBER PLACE" is appended for each call with a new call
-//   stack FAULT_TRACE     if it is set, the call stack of the call that fails is printed to stderr
+// command starts. It sets these variables of the environment:
+// - FAULT_FILE: the file; the calls of all processes are counted in it.
+// - FAULT_CALLS: which calls count, a comma-separated list of names such as memory,write.
+// - FAULT_AT: the call that fails, from 1; 0: none, the calls are only counted.
+// - FAULT_ACTION: fail (default), every (that call and all later ones), short (half of a read or
+//   write), interrupt (EINTR), kill (SIGKILL, after half of a write).
+// - FAULT_ERRNO: the error of a failed call, in place of its usual one.
+// - FAULT_PLACES: a file; each call with a new call stack adds the line "NUMBER PLACE" to it.
+// - FAULT_TRACE: if it is set, the call stack of the call that fails is printed to stderr.
 #ifndef ANEMONE_TESTS_FAULTS_COUNTER_H_
 #define ANEMONE_TESTS_FAULTS_COUNTER_H_
 
