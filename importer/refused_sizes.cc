@@ -19,7 +19,7 @@ namespace {
 
 constexpr int kMostTries = 64;                          // imports
 constexpr absl::Duration kMostTime = absl::Seconds(3);  // a large model needs 0.3 s for an import
-constexpr size_t kMostSizesShown = 4;                        // sizes that fit
+constexpr size_t kMostSizesShown = 4;                   // sizes that fit
 constexpr int64_t kFarthest = 4;                        // from a given size
 constexpr int64_t kSmallestPart = 64;                   // of a size that is too large
 constexpr int64_t kMultiples[] = {8, 16, 32, 64};       // of networks that halve their input

@@ -108,7 +108,7 @@ absl::StatusOr<Operand> ReadOperand(const Json& json, const Network& network) {
 class NetworkReader {
  public:
   NetworkReader(const UnitKind* (*find_kind)(absl::string_view), const std::vector<Tensor>* values,
-         NetworkBuilder& c)
+                NetworkBuilder& c)
       : find_kind_(find_kind), values_(values), c_(c) {}
 
   absl::Status Read(const Json& json) {

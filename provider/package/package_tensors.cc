@@ -44,7 +44,7 @@ absl::Status DamagedTensor(const std::string& what) {
 class TensorReader {
  public:
   TensorReader(const format::Tensor& table, absl::string_view weights,
-         const std::shared_ptr<const void>& owner, absl::Span<const Tensor> sources)
+               const std::shared_ptr<const void>& owner, absl::Span<const Tensor> sources)
       : table_(table),
         weights_(weights),
         owner_(owner),

@@ -30,7 +30,8 @@ class ReloadTest : public testing::Test {
 
  protected:
   std::unique_ptr<Program> Compile(Route route, float weight) {
-    auto program = device_->Compile(SmallNetwork(route, kReloadedDims, kReloadedDims, weight), HostTarget(), route);
+    auto program = device_->Compile(SmallNetwork(route, kReloadedDims, kReloadedDims, weight),
+                                    HostTarget(), route);
     EXPECT_THAT(program, IsOk());
     return program.ok() ? *std::move(program) : nullptr;
   }
@@ -51,7 +52,8 @@ TEST_F(ReloadTest, TheProgramHasTheNewWeightsWithoutACompile) {
     const auto want = Run(*three), before = Run(*two);
     EXPECT_NE(want, before);
     const int compiles = CountsOfStandin().compiles;
-    auto reload = device_->PrepareReload(*two, SmallNetwork(route, kReloadedDims, kReloadedDims, 3));
+    auto reload =
+        device_->PrepareReload(*two, SmallNetwork(route, kReloadedDims, kReloadedDims, 3));
     ASSERT_THAT(reload, IsOk());
     EXPECT_EQ(Run(*two), before);
     ASSERT_THAT((*reload)->Apply(), IsOk());
@@ -74,7 +76,8 @@ TEST_F(ReloadTest, WhatIsMoreThanNewWeightsIsCompiled) {
                   *program, SmallNetwork(Route::kNetplist, kReloadedDims, MakeDims(1, 1, 1, 1), 2)),
               StatusIs(StatusCode::kUnimplemented, HasSubstr("not only its weights")));
   const auto sharing = Compile(Route::kNetplist, 2);
-  EXPECT_THAT(device_->PrepareReload(*program, SmallNetwork(Route::kNetplist, kReloadedDims, kReloadedDims, 3)),
+  EXPECT_THAT(device_->PrepareReload(
+                  *program, SmallNetwork(Route::kNetplist, kReloadedDims, kReloadedDims, 3)),
               StatusIs(StatusCode::kUnimplemented, HasSubstr("uses the same folder")));
 }
 
@@ -83,7 +86,8 @@ TEST_F(ReloadTest, AFaultLeavesTheOldWeights) {
     SCOPED_TRACE(fault);
     const auto program = Compile(Route::kNetplist, 2);
     const auto before = Run(*program);
-    auto reload = device_->PrepareReload(*program, SmallNetwork(Route::kNetplist, kReloadedDims, kReloadedDims, 3));
+    auto reload = device_->PrepareReload(
+        *program, SmallNetwork(Route::kNetplist, kReloadedDims, kReloadedDims, 3));
     ASSERT_THAT(reload, IsOk());
     SetFault(fault);
     EXPECT_THAT((*reload)->Apply(),
@@ -97,7 +101,8 @@ TEST_F(ReloadTest, AFaultLeavesTheOldWeights) {
 
 TEST_F(ReloadTest, AProgramThatCannotGoBackIsLost) {
   const auto program = Compile(Route::kNetplist, 2);
-  auto reload = device_->PrepareReload(*program, SmallNetwork(Route::kNetplist, kReloadedDims, kReloadedDims, 3));
+  auto reload = device_->PrepareReload(
+      *program, SmallNetwork(Route::kNetplist, kReloadedDims, kReloadedDims, 3));
   ASSERT_THAT(reload, IsOk());
   SetFault("load");
   EXPECT_THAT((*reload)->Apply(),

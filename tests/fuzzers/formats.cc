@@ -170,13 +170,13 @@ std::vector<std::string> OptionTexts() {
 }
 
 constexpr Fuzzer kFormatFuzzers[] = {{"property_list", RunPropertyList, PropertyLists},
-                               {"netplist", RunNetplist, Netplists},
-                               {"network", RunNetwork, Networks},
-                               {"mil", RunMil, MilTexts},
-                               {"mil_blobs", RunMilBlobs, MilBlobs},
-                               {"npy", RunNpy, NpyFiles},
-                               {"pb", RunPb, PbFiles},
-                               {"option", RunOption, OptionTexts}};
+                                     {"netplist", RunNetplist, Netplists},
+                                     {"network", RunNetwork, Networks},
+                                     {"mil", RunMil, MilTexts},
+                                     {"mil_blobs", RunMilBlobs, MilBlobs},
+                                     {"npy", RunNpy, NpyFiles},
+                                     {"pb", RunPb, PbFiles},
+                                     {"option", RunOption, OptionTexts}};
 
 }  // namespace
 

@@ -115,9 +115,9 @@ std::vector<std::string> Locations() {
 }
 
 constexpr Fuzzer kModelFuzzers[] = {{"onnx", RunImport, Models, true},
-                               {"check", RunCheck, Models, true},
-                               {"session", RunSession, Models, true},
-                               {"external_data", RunExternal, Locations}};
+                                    {"check", RunCheck, Models, true},
+                                    {"session", RunSession, Models, true},
+                                    {"external_data", RunExternal, Locations}};
 
 }  // namespace
 

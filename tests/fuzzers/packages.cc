@@ -43,7 +43,7 @@ std::vector<std::string> Files() { return {SmallBytes()}; }
 std::vector<std::string> Segments() { return {PackageParts::Of(SmallBytes()).sections[0].bytes}; }
 
 constexpr Fuzzer kPackageFuzzers[] = {{"package", RunFile, Files},
-                               {"package_segments", RunSegments, Segments}};
+                                      {"package_segments", RunSegments, Segments}};
 
 }  // namespace
 

@@ -11,7 +11,7 @@ namespace {
 // Query, key and value are transposed from (heads, sequence) to (sequence, heads), and the result
 // back.
 const std::vector<std::string> kOperatorUnits = {"Transpose", "Transpose", "Transpose", "SDPA",
-                                         "Transpose"};
+                                                 "Transpose"};
 
 std::vector<std::string> AndUnits(std::vector<std::string> more) {
   more.insert(more.begin(), kOperatorUnits.begin(), kOperatorUnits.end());
@@ -84,8 +84,8 @@ const std::vector<Case> kSeparateUnits = {
     {.name = "operator_with_softcap",
      .model = Operator("softcap = 2.0", 1, 1, 10, 12, "", ""),
      .opset = 23,
-     .units = {"Transpose", "GOC", "GOC", kOperatorMatMul, "GOC", "Neuron", "GOC", "ElementWise", "Softmax",
-               "ElementWise", kOperatorMatMul}},
+     .units = {"Transpose", "GOC", "GOC", kOperatorMatMul, "GOC", "Neuron", "GOC", "ElementWise",
+               "Softmax", "ElementWise", kOperatorMatMul}},
 };
 INSTANTIATE_TEST_SUITE_P(AttentionOperatorInUnits, KernelTest, testing::ValuesIn(kSeparateUnits),
                          CaseName);

@@ -91,7 +91,8 @@ const std::vector<Case> kAttentionPlanesCases = {
      .units = {"Transpose", "MatrixMultiplication", "GOC", "ElementWise", "ElementWise", "Softmax",
                "MatrixMultiplication"}},
 };
-INSTANTIATE_TEST_SUITE_P(AttentionPlanes, KernelTest, testing::ValuesIn(kAttentionPlanesCases), CaseName);
+INSTANTIATE_TEST_SUITE_P(AttentionPlanes, KernelTest, testing::ValuesIn(kAttentionPlanesCases),
+                         CaseName);
 
 // Attention by Einsum. The unit has positions before heads, as these models do.
 std::string Einsums(const std::string& scores, const std::string& result) {

@@ -45,7 +45,8 @@ const std::vector<Case> kCumulativeCases = {
      .tolerance = 1e-3},
 };
 
-INSTANTIATE_TEST_SUITE_P(Cumulative, KernelTest, testing::ValuesIn(OnBoth(kCumulativeCases)), CaseName);
+INSTANTIATE_TEST_SUITE_P(Cumulative, KernelTest, testing::ValuesIn(OnBoth(kCumulativeCases)),
+                         CaseName);
 
 }  // namespace
 }  // namespace anemone

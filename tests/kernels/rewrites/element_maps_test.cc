@@ -75,7 +75,8 @@ const std::vector<Case> kElementMapsCases = {
      .tolerance = kExact},
 };
 
-INSTANTIATE_TEST_SUITE_P(ElementMaps, KernelTest, testing::ValuesIn(OnBoth(kElementMapsCases)), CaseName);
+INSTANTIATE_TEST_SUITE_P(ElementMaps, KernelTest, testing::ValuesIn(OnBoth(kElementMapsCases)),
+                         CaseName);
 
 }  // namespace
 }  // namespace anemone

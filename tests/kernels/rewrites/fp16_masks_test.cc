@@ -145,7 +145,8 @@ const MaskCase kFp16MasksCases[] = {
 };
 
 class Masks : public testing::TestWithParam<MaskCase> {};
-INSTANTIATE_TEST_SUITE_P(Fp16, Masks, testing::ValuesIn(kFp16MasksCases), testing::PrintToStringParamName());
+INSTANTIATE_TEST_SUITE_P(Fp16, Masks, testing::ValuesIn(kFp16MasksCases),
+                         testing::PrintToStringParamName());
 
 TEST_P(Masks, AreClampedWhereAllReadersBearIt) {
   const Model model = ModelOf(TextOf(GetParam()));

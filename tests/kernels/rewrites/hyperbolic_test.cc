@@ -60,7 +60,8 @@ const std::vector<Case> kHyperbolicCases = {
     At("acos_at_the_ends", "Acos", {1, -1, 0, -0.99951171875}, 2e-3, Counted(2, 5, 3)),
 };
 
-INSTANTIATE_TEST_SUITE_P(Hyperbolic, KernelTest, testing::ValuesIn(OnBoth(kHyperbolicCases)), CaseName);
+INSTANTIATE_TEST_SUITE_P(Hyperbolic, KernelTest, testing::ValuesIn(OnBoth(kHyperbolicCases)),
+                         CaseName);
 
 }  // namespace
 }  // namespace anemone

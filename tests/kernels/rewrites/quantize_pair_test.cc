@@ -15,14 +15,14 @@
 namespace anemone {
 namespace {
 
-using Units = std::vector<std::string>;
+using UnitNames = std::vector<std::string>;
 
-const Units kSteps = {"GOC", "Neuron", "Neuron", "GOC"};
-const Units kAxisSteps = {"ElementWise", "ElementWise", "ElementWise", "Neuron", "ElementWise"};
+const UnitNames kSteps = {"GOC", "Neuron", "Neuron", "GOC"};
+const UnitNames kAxisSteps = {"ElementWise", "ElementWise", "ElementWise", "Neuron", "ElementWise"};
 
 // A pair applied to x of `dims`; `scale` and `zero` declare the scale and the zero point.
 Case Pair(const std::string& name, const std::string& dims, const std::string& scale,
-          const std::string& zero, Units units, double tolerance,
+          const std::string& zero, UnitNames units, double tolerance,
           const std::string& attributes = "") {
   const std::string grid = zero.empty() ? "s" : "s, z";
   return {.name = name,
@@ -103,14 +103,14 @@ std::vector<Case> Pairs() {
 std::vector<Case> Around() {
   const std::string grid = " <float s = {0.01}, uint8 z = {120}";
   const auto with = [&](const std::string& name, const std::string& ports, const std::string& more,
-                        const std::string& body, Units units) {
+                        const std::string& body, UnitNames units) {
     return Case{
         .name = name,
         .model = absl::StrCat(ports, grid, more, "> { q = QuantizeLinear(x, s, z) ", body, " }"),
         .units = std::move(units),
         .tolerance = 0.021};
   };
-  const auto plus = [](Units units, const Units& more) {
+  const auto plus = [](UnitNames units, const UnitNames& more) {
     units.insert(units.end(), more.begin(), more.end());
     return units;
   };

@@ -44,7 +44,8 @@ const std::vector<Case> kReduceProductCases = {
      .refused_by = "no-lowering"},
 };
 
-INSTANTIATE_TEST_SUITE_P(ReduceProduct, KernelTest, testing::ValuesIn(kReduceProductCases), CaseName);
+INSTANTIATE_TEST_SUITE_P(ReduceProduct, KernelTest, testing::ValuesIn(kReduceProductCases),
+                         CaseName);
 
 }  // namespace
 }  // namespace anemone

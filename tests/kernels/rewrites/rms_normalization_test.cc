@@ -82,7 +82,8 @@ const std::vector<Case> kRmsNormalizationCases = {
      .route = "mil",
      .units = {"ElementWise", "Reduction", "GOC", "Neuron", "ElementWise"}},
 };
-INSTANTIATE_TEST_SUITE_P(RmsNormalization, KernelTest, testing::ValuesIn(kRmsNormalizationCases), CaseName);
+INSTANTIATE_TEST_SUITE_P(RmsNormalization, KernelTest, testing::ValuesIn(kRmsNormalizationCases),
+                         CaseName);
 
 }  // namespace
 }  // namespace anemone

@@ -64,7 +64,8 @@ const std::vector<Case> kWindowPartsCases = {
      .units = Units({{"ElementWise", 3}, {"Reduction", 1}})},
 };
 
-INSTANTIATE_TEST_SUITE_P(WindowParts, KernelTest, testing::ValuesIn(OnBoth(kWindowPartsCases)), CaseName);
+INSTANTIATE_TEST_SUITE_P(WindowParts, KernelTest, testing::ValuesIn(OnBoth(kWindowPartsCases)),
+                         CaseName);
 
 }  // namespace
 }  // namespace anemone

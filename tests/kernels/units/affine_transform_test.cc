@@ -97,7 +97,8 @@ const std::vector<Case> kAffineTransformCases = {
      .tolerance = 1.5e-2},
 };
 
-INSTANTIATE_TEST_SUITE_P(AffineTransform, KernelTest, testing::ValuesIn(kAffineTransformCases), CaseName);
+INSTANTIATE_TEST_SUITE_P(AffineTransform, KernelTest, testing::ValuesIn(kAffineTransformCases),
+                         CaseName);
 
 }  // namespace
 }  // namespace anemone

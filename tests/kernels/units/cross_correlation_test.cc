@@ -84,7 +84,8 @@ const std::vector<Case> kCrossCorrelationCases = {
      .refused_by = "form-not-lowered"},
 };
 
-INSTANTIATE_TEST_SUITE_P(CrossCorrelation, KernelTest, testing::ValuesIn(kCrossCorrelationCases), CaseName);
+INSTANTIATE_TEST_SUITE_P(CrossCorrelation, KernelTest, testing::ValuesIn(kCrossCorrelationCases),
+                         CaseName);
 
 }  // namespace
 }  // namespace anemone

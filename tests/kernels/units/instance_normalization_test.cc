@@ -28,7 +28,8 @@ const std::vector<Case> kInstanceNormalizationCases = {
               "{ y = InstanceNormalization(x, g, b) }",
      .refused_by = "form-not-lowered"},
 };
-INSTANTIATE_TEST_SUITE_P(InstanceNormalization, KernelTest, testing::ValuesIn(kInstanceNormalizationCases), CaseName);
+INSTANTIATE_TEST_SUITE_P(InstanceNormalization, KernelTest,
+                         testing::ValuesIn(kInstanceNormalizationCases), CaseName);
 
 }  // namespace
 }  // namespace anemone

@@ -78,7 +78,8 @@ const std::vector<Case> kPieces = {
 };
 INSTANTIATE_TEST_SUITE_P(L2NormalizationInPieces, KernelTest, testing::ValuesIn(kPieces), CaseName);
 
-INSTANTIATE_TEST_SUITE_P(L2Normalization, KernelTest, testing::ValuesIn(kL2NormalizationCases), CaseName);
+INSTANTIATE_TEST_SUITE_P(L2Normalization, KernelTest, testing::ValuesIn(kL2NormalizationCases),
+                         CaseName);
 
 // A bug once computed the sum of squares for p = 3, without a root. ONNX Runtime does not load such
 // a model.

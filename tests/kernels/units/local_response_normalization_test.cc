@@ -105,8 +105,8 @@ const std::vector<Case> kLocalResponseNormalizationCases = {
      .refused_by = "lrn-arch"},
 };
 
-INSTANTIATE_TEST_SUITE_P(LocalResponseNormalization, KernelTest, testing::ValuesIn(kLocalResponseNormalizationCases),
-                         CaseName);
+INSTANTIATE_TEST_SUITE_P(LocalResponseNormalization, KernelTest,
+                         testing::ValuesIn(kLocalResponseNormalizationCases), CaseName);
 
 }  // namespace
 }  // namespace anemone

@@ -73,7 +73,8 @@ const std::vector<Case> kScaledElementwiseCases = {
      .units = {"ElementWise", "GOC"}},
 };
 
-INSTANTIATE_TEST_SUITE_P(ScaledElementWise, KernelTest, testing::ValuesIn(kScaledElementwiseCases), CaseName);
+INSTANTIATE_TEST_SUITE_P(ScaledElementWise, KernelTest, testing::ValuesIn(kScaledElementwiseCases),
+                         CaseName);
 
 }  // namespace
 }  // namespace anemone
