@@ -399,7 +399,9 @@ absl::StatusOr<std::vector<OnnxValue>> Scheduler::Run(const std::vector<OnnxValu
     }
     outputs.push_back(*std::move(output));
   }
-  if (resident != nullptr) Keep(*resident);
+  if (resident != nullptr) {
+    ANEMONE_RETURN_IF_ERROR(Keep(*resident));
+  }
   return outputs;
 }
 

@@ -115,7 +115,7 @@ class Scheduler {
   bool StaysOnTheEngine(ValueId input, ValueId output) const;
   SurfaceLayout RowsOf(const Resident::Pair& pair, int64_t rows) const;
   void Append(Resident& resident, Resident::Pair& pair) const;
-  void Keep(Resident& resident) const;
+  absl::Status Keep(Resident& resident) const;
   absl::StatusOr<std::unique_ptr<RunState>> MakeState(absl::Span<const int64_t> bytes) const;
   absl::StatusOr<std::unique_ptr<RunState>> TakeState();
   absl::StatusOr<std::vector<RunValue>> RunIn(RunState& state, absl::Span<const RunValue> inputs,

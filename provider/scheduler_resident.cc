@@ -3,6 +3,8 @@
 #include <cstring>
 #include <utility>
 
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "engine/dims.h"
 #include "provider/crossing.h"
@@ -74,7 +76,18 @@ void Scheduler::SetRows(Resident& resident, Resident::Pair& pair, const Tensor& 
 }
 
 // After a run: the outputs become the inputs' values.
-void Scheduler::Keep(Resident& resident) const {
+absl::Status Scheduler::Keep(Resident& resident) const {
+  for (const Resident::Pair& pair : resident.pairs) {
+    if (!pair.rows_axis) continue;
+    const Axis axis = *pair.rows_axis;
+    const int64_t most = surfaces_.layout[pair.input].dims[axis];
+    const int64_t fresh = surfaces_.layout[pair.output].dims[axis];
+    if (pair.rows + fresh > most) {
+      return absl::InternalError(absl::StrCat("'", graph_.values[pair.input].name, "' has ",
+                                              pair.rows, " of ", most, " rows, and no room for ",
+                                              fresh, " more"));
+    }
+  }
   std::vector<Surface>& surfaces = resident.surfaces->surfaces;
   for (Resident::Pair& pair : resident.pairs) {
     if (pair.rows_axis) {
@@ -84,6 +97,7 @@ void Scheduler::Keep(Resident& resident) const {
       pair.holds = true;
     }
   }
+  return absl::OkStatus();
 }
 
 void Scheduler::Append(Resident& resident, Resident::Pair& pair) const {

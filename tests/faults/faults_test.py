@@ -37,9 +37,8 @@ KINDS = {
     "kill": ("write,rename,mkdir,remove,sync", "kill", 3),
 }
 START = (Work("check {in}/two/a.onnx"), Work("run {in}/two/a.onnx --policy cpu --threads 1"))
-# Where a call may end in a crash, by what stands in its call stack: Abseil's hash maps break if memory
-# runs out while they grow, and ONNX Runtime's look at the processor if /proc or /sys cannot be read.
-NOT_OURS = {"raw_hash_set": "Abseil's hash maps", "libonnxruntime": "ONNX Runtime"}
+# Libraries that pass a call on: the caller is the first frame that is in none of them.
+PASS_ON = re.compile(r"libanemone_preload|/libc\.so|/libstdc\+\+|/ld-linux|/libpthread|/libdl")
 # Lines of stderr that are no error: progress, warnings, and messages of ONNX Runtime.
 NOTES = re.compile(r"^(anemone: (warning|note)|onnxruntime: |.* \.\.\.$|Error in cpuinfo|cpuinfo)")
 
@@ -131,16 +130,24 @@ class Faults:
         return told, True
 
     def library_of(self, slot, work, kind, at):
-        """Lets the call fail again, and returns whose code of NOT_OURS called it; else None."""
+        """Lets the call fail again, and returns who called it if it is not our code. ONNX Runtime's look at
+        the processor crashes if /proc or /sys cannot be read; Abseil's hash maps break if memory runs out
+        while they grow."""
         place = self.place(slot)
         place.prepare(work)
         said = place.run(work, **self.variables(place, kind, FAULT_AT=str(at), FAULT_TRACE="1")).stderr.decode()
-        names = said
-        for module, offset in re.findall(r"^(/[^(\n]*)\([^)\n]*?\+(0x[0-9a-f]+)\)\[0x", said, re.M)[:40]:
-            if module == str(self.options.anemone.resolve()):
-                names += subprocess.run(["addr2line", "-f", "-C", "-e", module, offset], capture_output=True,
-                                        text=True, check=False).stdout
-        return next((whose for part, whose in NOT_OURS.items() if part in names), None)
+        frames = re.findall(r"^(/[^(\n]*)\([^)\n]*?\+(0x[0-9a-f]+)\)\[0x", said, re.M)
+        frames = [(module, offset) for module, offset in frames if not PASS_ON.search(module)]
+        if frames and "libonnxruntime" in frames[0][0]:
+            return "ONNX Runtime"
+        for module, offset in frames[:3]:
+            if module != str(self.options.anemone.resolve()):
+                break
+            names = subprocess.run(["addr2line", "-f", "-C", "-e", module, offset], capture_output=True,
+                                   text=True, check=False).stdout
+            if "raw_hash_set" in names:
+                return "Abseil's hash maps"
+        return None
 
     def of_streams(self, name, done):
         """The exit code is one of those promised, and stderr has one line about an error."""

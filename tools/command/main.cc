@@ -214,8 +214,8 @@ void OpenStandardStreams() {
   }
 }
 
-// Official builds of ONNX Runtime report their use over the network, and do so from threads that
-// end the process if a file cannot be opened. A user may set the variable to 0.
+// Official builds of ONNX Runtime report their use over the network. A user who wants that sets the
+// variable to 0.
 void TurnTelemetryOff() { setenv("ORT_DISABLE_TELEMETRY", "1", 0); }
 
 // For exceptions that no caller can catch, such as those of other libraries' threads and
