@@ -211,8 +211,9 @@ absl::Status WriteSafetensors(const std::string& path, const std::map<std::strin
   std::vector<Tensor> written;
   written.reserve(tensors.size());
   for (const auto& [name, tensor] : tensors) {
-    const auto* type = std::find_if(std::begin(kTypes), std::end(kTypes),
-                                    [&](const TypeName& t) { return t.type == tensor.type(); });
+    const auto* type =
+        std::find_if(std::begin(kTypes), std::end(kTypes),
+                     [wanted = tensor.type()](const TypeName& t) { return t.type == wanted; });
     if (type == std::end(kTypes)) {
       return absl::UnimplementedError(absl::StrCat("tensor '", Printable(name),
                                                    "': the format has ", "no type ",
