@@ -12,6 +12,8 @@
 #include "engine/warning.h"
 #include "kernels/fp16_range.h"
 #include "kernels/layout/channels_first.h"
+#include "partitioner/bodies.h"
+#include "partitioner/data_sizes.h"
 #include "partitioner/unit_names.h"
 #include "warning_table.h"  // generated
 
