@@ -17,6 +17,7 @@
 #include "base/usage_error.h"
 #include "engine/target_questions.h"
 #include "importer/opset/opsets.h"
+#include "kernels/fp16_range.h"
 #include "kernels/layout/channels_first.h"
 #include "kernels/lowering.h"
 #include "partitioner/bodies.h"
