@@ -1,6 +1,8 @@
 #include "importer/graph.h"
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 
 namespace anemone {
 
@@ -24,6 +26,21 @@ const Attribute* Node::FindAttribute(absl::string_view attribute_name) const {
     if (attribute.name == attribute_name) return &attribute;
   }
   return nullptr;
+}
+
+bool OnlyMoves(const Node& node) {
+  static const auto& ops = *new absl::flat_hash_set<absl::string_view>{
+      "Cast", "Identity", "Reshape", "Squeeze", "Unsqueeze"};
+  return node.domain.empty() && ops.contains(node.op_type);
+}
+
+ValueId BehindMoves(const Graph& graph, ValueId value) {
+  while (value != kNone && graph.values[value].producer != kNone) {
+    const Node& node = graph.nodes[graph.values[value].producer];
+    if (!OnlyMoves(node)) break;
+    value = node.inputs[0];
+  }
+  return value;
 }
 
 std::vector<std::vector<NodeId>> ConsumersOf(const Graph& graph) {

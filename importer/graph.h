@@ -137,6 +137,11 @@ struct Model {
 // For each value, the ids of the nodes that read it (each node once).
 std::vector<std::vector<NodeId>> ConsumersOf(const Graph& graph);
 
+// Whether a node only moves or converts the elements of its first input: Cast, Identity, Reshape,
+// Squeeze or Unsqueeze. The value without such nodes; kNone stays.
+bool OnlyMoves(const Node& node);
+ValueId BehindMoves(const Graph& graph, ValueId value);
+
 // The node's bodies, in the order of its attributes: the order of Node::captures.
 std::vector<Attribute::GraphPtr> BodiesOf(const Node& node);
 

@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "importer/edit.h"
@@ -24,9 +23,7 @@ bool IsGrouped(const Node& node) {
 
 // Nodes that pass on numbers of a shape.
 bool PassesOn(const Node& node) {
-  static const absl::flat_hash_set<std::string> kOps = {"Cast",    "Gather",  "Identity",
-                                                        "Reshape", "Squeeze", "Unsqueeze"};
-  return node.domain.empty() && kOps.contains(node.op_type);
+  return OnlyMoves(node) || (node.domain.empty() && node.op_type == "Gather");
 }
 
 class GroupedProver {
@@ -51,11 +48,12 @@ class GroupedProver {
   }
   // True for a sum over the mask's axis, to which zeros add nothing.
   bool SumsMask(const Node& node, const MaskPort& mask) const;
+  // Without nodes that only move or convert the value.
   const Node* Producer(ValueId value) const {
+    value = BehindMoves(graph_, value);
     const NodeId producer = value == kNone ? kNone : graph_.values[value].producer;
     return producer == kNone ? nullptr : &graph_.nodes[producer];
   }
-  const Node* BehindMoves(ValueId value) const;
 
   const Model& model_;
   const Graph& graph_;
@@ -109,27 +107,18 @@ absl::Status GroupedProver::TakeMask(const MaskPort& mask) {
   return absl::OkStatus();
 }
 
-// The producer of a value, without nodes that only move or convert it.
-const Node* GroupedProver::BehindMoves(ValueId value) const {
-  const Node* node = Producer(value);
-  while (node != nullptr && PassesOn(*node) && node->op_type != "Gather") {
-    node = Producer(node->inputs[0]);
-  }
-  return node;
-}
-
 // seqlens_k is the sum of a mask, less 1.
 absl::Status GroupedProver::TakeLengths() const {
   for (const NodeId reader : readers_) {
     const ValueId lengths = InputOr(graph_.nodes[reader], kLengths);
-    const Node* sub = BehindMoves(lengths);
+    const Node* sub = Producer(lengths);
     const Tensor* one = nullptr;
     if (sub != nullptr && sub->op_type == "Sub" && sub->domain.empty() &&
         graph_.values[sub->inputs[1]].constant) {
       one = &*graph_.values[sub->inputs[1]].constant;
     }
     const auto less = one == nullptr ? std::nullopt : IntsOf(*one, 1);
-    const Node* sum = less == std::vector<int64_t>{1} ? BehindMoves(sub->inputs[0]) : nullptr;
+    const Node* sum = less == std::vector<int64_t>{1} ? Producer(sub->inputs[0]) : nullptr;
     const bool is_counted =
         sum != nullptr && std::any_of(masks_.begin(), masks_.end(), [&](const MaskPort& mask) {
           return sum->inputs[0] == graph_.inputs[mask.input] && SumsMask(*sum, mask);

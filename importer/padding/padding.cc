@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <optional>
-#include <set>
 #include <string>
 #include <utility>
 
@@ -243,15 +242,8 @@ absl::Status Prover::RelyOn(const FlowStretch& masked) {
 }
 
 absl::Status Prover::RelyOnPositions(ValueId positions) {
-  static const std::set<std::string> kMoves = {"Cast", "Identity", "Reshape", "Squeeze",
-                                               "Unsqueeze"};
-  for (NodeId id = bucket_.values[positions].producer; id != kNone;
-       id = bucket_.values[positions].producer) {
-    const Node& node = bucket_.nodes[id];
-    if (!node.domain.empty() || !kMoves.contains(node.op_type)) break;
-    positions = node.inputs[0];
-  }
-  const auto input = std::find(bucket_.inputs.begin(), bucket_.inputs.end(), positions);
+  const auto input =
+      std::find(bucket_.inputs.begin(), bucket_.inputs.end(), BehindMoves(bucket_, positions));
   if (input == bucket_.inputs.end()) {
     return absl::FailedPreconditionError("it selects computed positions of the padded axis");
   }
