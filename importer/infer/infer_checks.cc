@@ -43,34 +43,6 @@ absl::Status CheckBias(const Graph& graph, const Node& node, const Dim& filters,
                               group == 1 ? "" : absl::StrCat(" in each of ", group, " groups")));
 }
 
-// Inference rounds toward 0 and so gives a window that does not fit one place. Computed in floating
-// point, since the numbers come from the file and could overflow.
-absl::Status CheckWindow(const Node& node, const Value& x, const Shape& weight) {
-  const std::string automatic = StringOr(node, "auto_pad", "NOTSET");
-  if (automatic != "NOTSET" && automatic != "VALID") return absl::OkStatus();
-  const size_t axes = x.shape->size() - 2;
-  const auto ints = [&](const char* name, size_t count, int64_t fallback) {
-    std::optional<std::vector<int64_t>> found = IntsOf(node, name);
-    return found && found->size() == count ? *found : std::vector<int64_t>(count, fallback);
-  };
-  std::vector<int64_t> pads = ints("pads", 2 * axes, 0);
-  if (automatic == "VALID") pads.assign(2 * axes, 0);
-  const std::vector<int64_t> dilations = ints("dilations", axes, 1);
-  for (size_t i = 0; i < axes; ++i) {
-    const Dim &extent = (*x.shape)[i + 2], &window = weight[i + 2];
-    if (!extent.known() || !window.known()) continue;
-    const double padded = static_cast<double>(extent.size) + static_cast<double>(pads[i]) +
-                          static_cast<double>(pads[i + axes]);
-    const double span =
-        (static_cast<double>(window.size) - 1) * static_cast<double>(dilations[i]) + 1;
-    if (span <= padded) continue;
-    return Invalid(absl::StrCat("input 0 '", x.name, "' has size ", padded,
-                                padded == static_cast<double>(extent.size) ? "" : " with padding",
-                                " on axis ", i + 2, ", but the window needs ", span));
-  }
-  return absl::OkStatus();
-}
-
 }  // namespace
 
 // Inference accepts a permutation shorter than the rank, and kernels would read past its end.
@@ -153,8 +125,38 @@ absl::Status CheckConvolution(const Graph& graph, const Node& node) {
                                                [](int64_t extent) { return extent < 1; }))) {
     return Invalid("attribute 'output_shape': want an extent of at least 1 for each spatial axis");
   }
-  if (!transposed) ANEMONE_RETURN_IF_ERROR(CheckWindow(node, x, *w.shape));
+  if (!transposed)
+    ANEMONE_RETURN_IF_ERROR(CheckWindow(node, x, absl::MakeConstSpan(*w.shape).subspan(2)));
   return CheckBias(graph, node, transposed ? second : first, transposed ? group : 1);
+}
+
+// Inference rounds toward 0 and so gives a window that does not fit one place. Computed in floating
+// point, since the numbers come from the file and could overflow.
+absl::Status CheckWindow(const Node& node, const Value& x, absl::Span<const Dim> window) {
+  const std::string automatic = StringOr(node, "auto_pad", "NOTSET");
+  if (automatic != "NOTSET" && automatic != "VALID") return absl::OkStatus();
+  const size_t axes = window.size();
+  if (!x.shape || x.shape->size() != axes + 2) return absl::OkStatus();
+  const auto ints = [&](const char* name, size_t count, int64_t fallback) {
+    std::optional<std::vector<int64_t>> found = IntsOf(node, name);
+    return found && found->size() == count ? *found : std::vector<int64_t>(count, fallback);
+  };
+  std::vector<int64_t> pads = ints("pads", 2 * axes, 0);
+  if (automatic == "VALID") pads.assign(2 * axes, 0);
+  const std::vector<int64_t> dilations = ints("dilations", axes, 1);
+  for (size_t i = 0; i < axes; ++i) {
+    const Dim& extent = (*x.shape)[i + 2];
+    if (!extent.known() || !window[i].known()) continue;
+    const double padded = static_cast<double>(extent.size) + static_cast<double>(pads[i]) +
+                          static_cast<double>(pads[i + axes]);
+    const double span =
+        (static_cast<double>(window[i].size) - 1) * static_cast<double>(dilations[i]) + 1;
+    if (span <= padded) continue;
+    return Invalid(absl::StrCat("input 0 '", x.name, "' has size ", padded,
+                                padded == static_cast<double>(extent.size) ? "" : " with padding",
+                                " on axis ", i + 2, ", but the window needs ", span));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status CheckBeforeInference(const Graph& graph, const Node& node) {

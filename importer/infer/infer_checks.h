@@ -4,6 +4,7 @@
 #define ANEMONE_IMPORTER_INFER_INFER_CHECKS_H_
 
 #include "absl/status/status.h"
+#include "absl/types/span.h"
 #include "importer/graph.h"
 
 namespace anemone {
@@ -15,6 +16,11 @@ absl::Status CheckBeforeInference(const Graph& graph, const Node& node);
 
 // Checks sizes of several inputs that must match and that inference does not compare.
 absl::Status CheckAfterInference(const Graph& graph, const Node& node);
+
+// Whether a window of these spatial sizes (of a Conv's weight, or a pool's kernel_shape) fits into
+// input 0, `x`, with the node's pads and dilations. Sizes that are not known fit. kInvalidArgument
+// as above.
+absl::Status CheckWindow(const Node& node, const Value& x, absl::Span<const Dim> window);
 
 // The checks of single operators, which the rows name. The first three run before inference, the
 // last one after it.

@@ -15,6 +15,7 @@
 #include "base/usage_error.h"
 #include "importer/edit.h"
 #include "importer/infer/infer.h"
+#include "importer/infer/infer_checks.h"
 #include "importer/refused_sizes.h"
 
 namespace anemone {
@@ -33,19 +34,11 @@ std::string ReshapeProblem(const Value& x, const Value& y) {
 
 // ONNX Runtime gives a pool whose window does not fit a result of one place.
 std::string PoolProblem(const Node& node, const Value& x) {
-  const std::string automatic = StringOr(node, "auto_pad", "NOTSET");
-  if (automatic != "NOTSET" && automatic != "VALID") return "";
-  const std::vector<int64_t> window = IntsOf(node, "kernel_shape").value_or(std::vector<int64_t>());
-  const std::vector<int64_t> none(2 * window.size(), 0);
-  const std::vector<int64_t> pads =
-      automatic == "VALID" ? none : IntsOf(node, "pads").value_or(none);
-  for (size_t i = 0; i < window.size(); ++i) {
-    const int64_t padded = x.dims()[i + 2] + pads[i] + pads[i + window.size()];
-    if (window[i] <= padded) continue;
-    return absl::StrCat("input 0 '", x.name, "' has size ", padded, " on axis ", i + 2,
-                        ", but the window needs ", window[i]);
+  Shape window;
+  for (int64_t size : IntsOf(node, "kernel_shape").value_or(std::vector<int64_t>())) {
+    window.push_back({.size = size, .symbol = ""});
   }
-  return "";
+  return std::string(CheckWindow(node, x, window).message());
 }
 
 std::string ProblemOf(const Graph& graph, const Node& node) {
