@@ -84,18 +84,14 @@ struct Terms {
 // `shapes`: the shapes of the operands, then that of the result if it is known.
 absl::StatusOr<Terms> ReadTerms(const std::string& equation, size_t operands,
                                 absl::Span<const std::vector<int64_t>> shapes) {
-  const std::string text = WithoutSpaces(equation);
-  const std::vector<std::string> sides = absl::StrSplit(text, "->");
-  Terms terms{.labels = absl::StrSplit(sides[0], ','), .sizes = {}};
-  if (terms.labels.size() != operands || sides.size() > 2) {
-    return absl::InvalidArgumentError(absl::StrCat("einsum equation '", text, "': want ", operands,
-                                                   " terms and at most one \"->\""));
-  }
-  terms.labels.push_back(sides.size() == 2 ? sides[1] : ImplicitResult(sides[0]));
+  std::vector<size_t> ranks;
+  ranks.reserve(shapes.size());
+  for (const std::vector<int64_t>& shape : shapes) ranks.push_back(shape.size());
+  Terms terms;
+  ANEMONE_ASSIGN_OR_RETURN(terms.labels, EinsumLabels(equation, operands, ranks));
   for (size_t i = 0; i < shapes.size(); ++i) {
     const std::vector<int64_t>& shape = shapes[i];
-    std::string& labels = terms.labels[i];
-    ANEMONE_ASSIGN_OR_RETURN(labels, Spelled(labels, shape.size()));
+    const std::string& labels = terms.labels[i];
     for (size_t k = 0; k < shape.size(); ++k) {
       if (labels.find(labels[k]) != k) {
         terms.not_lowered = "Einsum with a label twice in one term";
@@ -430,6 +426,22 @@ std::optional<EinsumEquation> EinsumOf(const Graph& graph, const Node& node) {
     }
   }
   return ReadEquation(graph, node);
+}
+
+absl::StatusOr<std::vector<std::string>> EinsumLabels(const std::string& equation, size_t operands,
+                                                      absl::Span<const size_t> ranks) {
+  const std::string text = WithoutSpaces(equation);
+  const std::vector<std::string> sides = absl::StrSplit(text, "->");
+  std::vector<std::string> terms = absl::StrSplit(sides[0], ',');
+  if (terms.size() != operands || sides.size() > 2) {
+    return absl::InvalidArgumentError(absl::StrCat("einsum equation '", text, "': want ", operands,
+                                                   " terms and at most one \"->\""));
+  }
+  terms.push_back(sides.size() == 2 ? sides[1] : ImplicitResult(sides[0]));
+  for (size_t i = 0; i < ranks.size(); ++i) {
+    ANEMONE_ASSIGN_OR_RETURN(terms[i], Spelled(terms[i], ranks[i]));
+  }
+  return terms;
 }
 
 KernelRows EinsumRows() { return {{}, kLowerings, kOperations}; }

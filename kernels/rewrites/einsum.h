@@ -1,4 +1,5 @@
-// kernels/rewrites/einsum.h: the parsed equation of an Einsum with two operands, for patterns.
+// kernels/rewrites/einsum.h: the parsed equation of an Einsum: the labels of all terms, and for
+// patterns a product of two operands.
 #ifndef ANEMONE_KERNELS_REWRITES_EINSUM_H_
 #define ANEMONE_KERNELS_REWRITES_EINSUM_H_
 
@@ -6,10 +7,20 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "importer/graph.h"
 
 namespace anemone {
+
+// The labels of each operand and then of the result, one character for each axis; those of an
+// ellipsis are digits, of which the last axis has 1. `ranks`: of the operands, then that of the
+// result if it is known; else its term may have an ellipsis. kInvalidArgument: the equation does
+// not fit them.
+absl::StatusOr<std::vector<std::string>> EinsumLabels(const std::string& equation, size_t operands,
+                                                      absl::Span<const size_t> ranks);
 
 // The labels of operands a and b and of the result y, one letter for each axis, and their extents.
 struct EinsumEquation {

@@ -2,12 +2,14 @@
 // have in common. GridSample, which MIL calls resample.
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
+#include "kernels/rewrites/einsum.h"
 #include "provider/coreml/node_writer.h"
 
 namespace anemone {
@@ -44,13 +46,9 @@ Labeled Summed(NodeWriter& w, const Labeled& from, const std::string& kept) {
 MilVar Ordered(NodeWriter& w, const Labeled& from, const std::string& axes) {
   if (from.axes == axes || axes.size() < 2) return from.x;
   std::vector<int64_t> order;
-  MilShape shape;
-  for (char axis : axes) {
-    order.push_back(static_cast<int64_t>(from.axes.find(axis)));
-    shape.push_back(from.x.shape[order.back()]);
-  }
-  return w.Emit("transpose", {{"x", {from.x.name}}, {"perm", {w.to().Ints(order)}}}, from.x.dtype,
-                shape);
+  order.reserve(axes.size());
+  for (char axis : axes) order.push_back(static_cast<int64_t>(from.axes.find(axis)));
+  return w.Transposed(from.x, order);
 }
 
 // The extents of some axes as a vector of int32, and what is known of them.
@@ -107,8 +105,7 @@ Labeled Product(NodeWriter& w, Labeled a, Labeled b, const std::string& kept) {
   AddProduct(w, b, columns, right);
   const MilVar x = Shaped(w, Ordered(w, a, batch + rows + summed), left),
                y = Shaped(w, Ordered(w, b, batch + summed + columns), right);
-  const MilVar product = w.Emit("matmul", {{"x", {x.name}}, {"y", {y.name}}}, x.dtype,
-                                {left.known[0], left.known[1], right.known[2]});
+  const MilVar product = w.MatMul(x, y);
   joined = {};
   AddSizes(w, a, batch + rows, joined);
   AddSizes(w, b, columns, joined);
@@ -116,43 +113,32 @@ Labeled Product(NodeWriter& w, Labeled a, Labeled b, const std::string& kept) {
   return {Shaped(w, product, joined), batch + rows + columns};
 }
 
-// The terms of the equation, with letters in place of "..." and an explicit result.
+// The labels of the operands and of the result.
 std::vector<std::string> TermsOf(NodeWriter& w) {
-  std::string equation = w.Text("equation", "");
-  equation.erase(std::remove(equation.begin(), equation.end(), ' '), equation.end());
-  const size_t arrow = equation.find("->");
-  std::vector<std::string> terms = absl::StrSplit(equation.substr(0, arrow), ',');
-  if (terms.size() != w.inputs()) w.Fail("a term for each operand");
-  std::map<char, int> counts;
-  std::string longest;
-  for (size_t i = 0; i < terms.size() && w.ok(); ++i) {
-    const size_t dots = terms[i].find("...");
-    if (dots != std::string::npos) {
-      const size_t count = w.RankOf(i) + 3 - terms[i].size();
-      const std::string letters = std::string("01234567").substr(0, count);
-      if (!longest.empty() && longest != letters) w.Fail("ellipses of several ranks");
-      longest = letters;
-      terms[i].replace(dots, 3, letters);
-    }
-    for (char axis : terms[i]) ++counts[axis];
-    std::string sorted = terms[i];
+  std::vector<size_t> ranks;
+  for (size_t i = 0; i < w.inputs(); ++i) ranks.push_back(w.RankOf(i));
+  const std::optional<Shape>& result = w.to().graph().values[w.node().outputs[0]].shape;
+  if (!result) w.Fail("a result whose rank is not known");
+  if (!w.ok()) return {};
+  ranks.push_back(result->size());
+  auto terms = EinsumLabels(w.Text("equation", ""), w.inputs(), ranks);
+  if (!terms.ok()) {
+    w.Fail(std::string(terms.status().message()));
+    return {};
+  }
+  std::string ellipsis;
+  for (size_t i = 0; i < w.inputs(); ++i) {
+    std::string sorted = (*terms)[i];  // digits, which stand for the ellipsis, before letters
     std::sort(sorted.begin(), sorted.end());
+    const std::string digits(sorted.begin(),
+                             std::find_if_not(sorted.begin(), sorted.end(), absl::ascii_isdigit));
+    if (!ellipsis.empty() && !digits.empty() && ellipsis != digits) {
+      w.Fail("ellipses of several ranks");
+    }
+    if (!digits.empty()) ellipsis = digits;
     if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end()) w.Fail("a diagonal");
   }
-  std::string result;
-  if (arrow != std::string::npos) {
-    result = equation.substr(arrow + 2);
-    if (const size_t dots = result.find("..."); dots != std::string::npos) {
-      result.replace(dots, 3, longest);
-    }
-  } else {
-    result = longest;
-    for (const auto& [axis, count] : counts) {
-      if (count == 1 && !Contains(longest, axis)) result += axis;
-    }
-  }
-  terms.push_back(result);
-  return terms;
+  return *std::move(terms);
 }
 
 // Broadcasting between operands (an extent of 1 against another) is not einsum's product.
