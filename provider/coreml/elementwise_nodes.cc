@@ -91,8 +91,6 @@ bool IsUnsigned(DataType type) {
          type == DataType::kUInt64;
 }
 
-DataType ResultType(NodeWriter& w) { return w.to().graph().values[w.node().outputs[0]].type; }
-
 // Integers as those of a type of fewer than 32 bits, which wraps. MIL's remainder of a positive
 // divisor is from 0.
 MilVar Wrapped(NodeWriter& w, const MilVar& x, DataType type) {
@@ -118,11 +116,11 @@ void WriteBitShift(NodeWriter& w) {
   const MilShape shape = w.ShapeOf(1);
   const MilVar factor = w.to().Constant(Tensor::Int64s(shape, factors), "int32", shape);
   const MilVar shifted = w.Binary(is_left ? "mul" : "floor_div", x, factor);
-  w.Out(is_left ? Wrapped(w, shifted, ResultType(w)) : shifted);
+  w.Out(is_left ? Wrapped(w, shifted, w.ResultType()) : shifted);
 }
 
 void WriteBitwiseNot(NodeWriter& w) {
-  const DataType type = ResultType(w);
+  const DataType type = w.ResultType();
   if (IsUnsigned(type) && BitsOf(type) >= 32) return w.Fail("unsigned integers of 32 bits or more");
   const MilVar negative = w.Binary("mul", w.In(0), -1);
   const double all = IsUnsigned(type) ? static_cast<double>((int64_t{1} << BitsOf(type)) - 1) : -1;
@@ -192,7 +190,7 @@ void WriteCast(NodeWriter& w) {
   const bool is_flag = x.dtype == "bool";
   if (!w.ok()) return;
   x = w.to().Cast(x, to);
-  w.Out(is_flag ? x : Wrapped(w, x, ResultType(w)));
+  w.Out(is_flag ? x : Wrapped(w, x, w.ResultType()));
 }
 
 void WriteLeakyRelu(NodeWriter& w) {

@@ -48,11 +48,7 @@ void WriteMatMul(NodeWriter& w) {
   // A vector is a matrix of one row or column, and the axis leaves the result by its shape.
   if (w.RankOf(0) == 1) x = w.Reshape(x, {1, x.shape[0]});
   if (w.RankOf(1) == 1) y = w.Reshape(y, {y.shape[0], 1});
-  MilShape shape = Broadcast(MilShape(x.shape.begin(), x.shape.end() - 2),
-                             MilShape(y.shape.begin(), y.shape.end() - 2));
-  shape.push_back(x.shape[x.shape.size() - 2]);
-  shape.push_back(y.shape.back());
-  w.Out(w.Emit("matmul", {{"x", {x.name}}, {"y", {y.name}}}, x.dtype, shape));
+  w.Out(w.MatMul(x, y));
 }
 
 void WriteGemm(NodeWriter& w) {

@@ -62,20 +62,12 @@ void WriteReshape(NodeWriter& w) {
   }
 }
 
-MilShape Permuted(const MilShape& shape, const std::vector<int64_t>& order) {
-  MilShape made;
-  made.reserve(order.size());
-  for (int64_t axis : order) made.push_back(shape[axis]);
-  return made;
-}
-
 void WriteTranspose(NodeWriter& w) {
   const MilVar x = w.Movable(0);
   std::vector<int64_t> order(x.shape.size());
   std::iota(order.rbegin(), order.rend(), int64_t{0});
   if (w.RankOf(0) > 0) order = w.Ints("perm", order);
-  w.Out(w.Emit("transpose", {{"x", {x.name}}, {"perm", {w.to().Ints(order)}}}, x.dtype,
-               Permuted(x.shape, order)));
+  w.Out(w.Transposed(x, order));
 }
 
 void WriteConcat(NodeWriter& w) {
@@ -346,18 +338,11 @@ void WriteDepthToSpace(NodeWriter& w) {
   const MilShape apart = is_dcr ? MilShape{n * b, b, c, h, width} : MilShape{n * c, b, b, h, width};
   x = w.Reshape(x, apart);
   if (!is_dcr) {
-    const std::vector<int64_t> order = {0, 3, 1, 4, 2};
-    x = w.Emit("transpose", {{"x", {x.name}}, {"perm", {w.to().Ints(order)}}}, x.dtype,
-               Permuted(x.shape, order));
-    return w.Out(x);
+    return w.Out(w.Transposed(x, {0, 3, 1, 4, 2}));
   }
-  std::vector<int64_t> order = {0, 2, 3, 4, 1};  // n*b, c, h, w, b
-  x = w.Emit("transpose", {{"x", {x.name}}, {"perm", {w.to().Ints(order)}}}, x.dtype,
-             Permuted(x.shape, order));
+  x = w.Transposed(x, {0, 2, 3, 4, 1});  // n*b, c, h, w, b
   x = w.Reshape(x, {n, b, c, h, width * b});
-  order = {0, 2, 3, 1, 4};
-  w.Out(w.Emit("transpose", {{"x", {x.name}}, {"perm", {w.to().Ints(order)}}}, x.dtype,
-               Permuted(x.shape, order)));
+  w.Out(w.Transposed(x, {0, 2, 3, 1, 4}));
 }
 
 void WriteSpaceToDepth(NodeWriter& w) {

@@ -57,6 +57,8 @@ std::string NodeWriter::OutType(size_t i) {
   return dtype == nullptr || IsFloating(type) ? floats_ : dtype;
 }
 
+DataType NodeWriter::ResultType() const { return to_.graph().values[node_.outputs[0]].type; }
+
 MilVar NodeWriter::In(size_t i, const std::string& dtype) {
   if (ValueAt(i) == nullptr) return {"", dtype, {1}};
   absl::StatusOr<MilVar> variable = to_.Read(node_.inputs[i], dtype);
@@ -223,6 +225,27 @@ MilVar NodeWriter::Joined(const std::vector<MilVar>& parts, int64_t axis) {
 
 MilVar NodeWriter::Reversed(const MilVar& x, int64_t axis) {
   return Emit("reverse", {{"x", {x.name}}, {"axes", {to_.Ints({&axis, 1})}}}, x.dtype, x.shape);
+}
+
+MilVar NodeWriter::Transposed(const MilVar& x, const std::vector<int64_t>& order) {
+  MilShape shape;
+  shape.reserve(order.size());
+  for (int64_t axis : order) shape.push_back(x.shape[axis]);
+  return Emit("transpose", {{"x", {x.name}}, {"perm", {to_.Ints(order)}}}, x.dtype, shape);
+}
+
+MilVar NodeWriter::MatMul(const MilVar& x, const MilVar& y, bool transposes_y) {
+  if (!ok()) return x;
+  std::vector<MilArgument> arguments = {{"x", {x.name}}, {"y", {y.name}}};
+  if (transposes_y) {
+    arguments.push_back({"transpose_x", {to_.Bool(false)}});
+    arguments.push_back({"transpose_y", {to_.Bool(true)}});
+  }
+  MilShape shape = Broadcast(MilShape(x.shape.begin(), x.shape.end() - 2),
+                             MilShape(y.shape.begin(), y.shape.end() - 2));
+  shape.push_back(x.shape[x.shape.size() - 2]);
+  shape.push_back(y.shape[y.shape.size() - (transposes_y ? 2 : 1)]);
+  return Emit("matmul", std::move(arguments), x.dtype, shape);
 }
 
 MilVar NodeWriter::Squeezed(const MilVar& x, int64_t axis) {

@@ -41,6 +41,8 @@ class NodeWriter {
   int RankOf(size_t i);
   MilShape OutShape(size_t i = 0);
   std::string OutType(size_t i = 0);
+  // The type that ONNX gives the node's first output.
+  DataType ResultType() const;
 
   // Input `i` as a variable of its own type, or of `dtype`.
   MilVar In(size_t i) { return In(i, TypeOf(i)); }
@@ -82,6 +84,9 @@ class NodeWriter {
   MilVar Part(const MilVar& x, int64_t first, int64_t count = 1, int64_t axis = 0);
   MilVar Joined(const std::vector<MilVar>& parts, int64_t axis = 0);
   MilVar Reversed(const MilVar& x, int64_t axis);
+  MilVar Transposed(const MilVar& x, const std::vector<int64_t>& order);
+  // The product of matrices, of which the other axes broadcast; of y with its last two exchanged.
+  MilVar MatMul(const MilVar& x, const MilVar& y, bool transposes_y = false);
   // Without or with an axis of extent 1.
   MilVar Squeezed(const MilVar& x, int64_t axis);
   MilVar Expanded(const MilVar& x, int64_t axis);

@@ -1,8 +1,8 @@
 // Operators of quantized models. The integers of fewer than 32 bits are int32 in the program, and
 // their arithmetic is in fp32, which is exact up to 2^24.
-#include <string>
-#include <utility>
+#include <optional>
 
+#include "importer/operators/intervals.h"
 #include "provider/coreml/node_writer.h"
 
 namespace anemone {
@@ -33,25 +33,14 @@ MilVar Saturated(NodeWriter& w, const MilVar& x, size_t zero, int64_t axis) {
   if (w.Has(zero) && w.ok()) {
     rounded = w.Binary("add", rounded, Along(w, zero, x.shape, axis));
   }
-  double low = 0, high = 0;
-  switch (w.to().graph().values[w.node().outputs[0]].type) {
-    case DataType::kInt8:
-      low = -128, high = 127;
-      break;
-    case DataType::kUInt8:
-      high = 255;
-      break;
-    case DataType::kInt16:
-      low = -32768, high = 32767;
-      break;
-    case DataType::kUInt16:
-      high = 65535;
-      break;
-    default:
-      w.Fail("integers of this type");
-      return x;
+  const DataType type = w.ResultType();
+  const std::optional<Interval> limits = LimitsOf(type);
+  if (!limits || (BitsOf(type) != 8 && BitsOf(type) != 16)) {
+    w.Fail("integers of this type");
+    return x;
   }
-  rounded = w.Binary("minimum", w.Binary("maximum", rounded, low), high);
+  rounded = w.Binary("minimum", w.Binary("maximum", rounded, static_cast<double>(limits->low)),
+                     static_cast<double>(limits->high));
   return w.ok() ? w.to().Cast(rounded, "int32") : rounded;
 }
 
@@ -73,12 +62,7 @@ void WriteDequantize(NodeWriter& w) {
 // Of matrices; a zero point of the left one is for rows, one of the right one for columns.
 MilVar Product(NodeWriter& w, const MilVar& x, const MilVar& y) {
   if (x.shape.size() < 2 || y.shape.size() < 2) w.Fail("a product of vectors");
-  if (!w.ok()) return x;
-  MilShape shape = Broadcast(MilShape(x.shape.begin(), x.shape.end() - 2),
-                             MilShape(y.shape.begin(), y.shape.end() - 2));
-  shape.push_back(x.shape[x.shape.size() - 2]);
-  shape.push_back(y.shape.back());
-  return w.Emit("matmul", {{"x", {x.name}}, {"y", {y.name}}}, "fp32", shape);
+  return w.MatMul(x, y);
 }
 
 void WriteMatMulInteger(NodeWriter& w) {

@@ -179,14 +179,7 @@ void WriteRnn(NodeWriter& w) {
 }
 
 MilVar TimesTransposed(NodeWriter& w, const MilVar& x, const MilVar& weight) {
-  MilShape shape = x.shape;
-  shape.back() = weight.shape[0];
-  return w.Emit("matmul",
-                {{"x", {x.name}},
-                 {"y", {weight.name}},
-                 {"transpose_x", {w.to().Bool(false)}},
-                 {"transpose_y", {w.to().Bool(true)}}},
-                kFloats, shape);
+  return w.MatMul(x, weight, /*transposes_y=*/true);
 }
 
 // One step: `given` is the product with the input and its biases, for the gates update, reset, new.
@@ -217,8 +210,7 @@ void WriteGru(NodeWriter& w) {
   if (steps == kFree) {
     return w.Fail(
         "a free number of steps: MIL's gru leaves open whether the reset gate comes before or "
-        "after "
-        "the product; bind the number of steps with --dim, other sizes may be free");
+        "after the product; bind the number of steps with --dim, other sizes may be free");
   }
   if (steps > kMostSteps) return w.Fail("more than 512 steps, which are written one by one");
   WriteDirections(w, *layer, [&](const MilVar& x, int64_t direction) {
