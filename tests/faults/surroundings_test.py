@@ -105,10 +105,8 @@ class Surroundings(unittest.TestCase):
                     place.run(work)
                     took = time.monotonic() - start
                     place.prepare(work)
-                    words = work.words.format(**{"in": self.inputs, "out": place.out}).split()
-                    cache = str(place.out / "cache") if work.cache else ""
-                    process = subprocess.Popen([ANEMONE, *words], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-                                               env={**os.environ, "ANEMONE_PROGRAM_CACHE": cache})
+                    process = subprocess.Popen(place.words(work.words), stdout=subprocess.DEVNULL,
+                                               stderr=subprocess.PIPE, env=place.environment(work))
                     time.sleep(part * took)
                     process.send_signal(signal.SIGINT)
                     said = process.communicate(timeout=60)[1].decode()
@@ -148,12 +146,12 @@ class Surroundings(unittest.TestCase):
         code, after = self.known("cache-miss")
         place = self.place("shared")
         place.prepare(work)
-        environment = {**os.environ, "ANEMONE_PROGRAM_CACHE": str(place.out / "cache")}
         started = []
         for i in range(8):
-            words = work.words.replace("{out}", str(place.out / str(i))).replace("{in}", str(self.inputs)).split()
-            (place.out / str(i)).mkdir()
-            started.append(subprocess.Popen([ANEMONE, *words], env=environment, stdout=subprocess.DEVNULL))
+            out = place.out / str(i)
+            out.mkdir()
+            started.append(subprocess.Popen(place.words(work.words, out), env=place.environment(work),
+                                            stdout=subprocess.DEVNULL))
         self.assertEqual([code] * 8, [process.wait(120) for process in started])
         state = place.state()
         self.assertEqual([after["y/y.npy"]] * 8, [state[f"{i}/y/y.npy"] for i in range(8)])

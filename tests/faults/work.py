@@ -78,20 +78,25 @@ TIMES = re.compile(r"(results\.jsonl|metrics\.jsonl|\.html|\.log|report\.json|en
 class Place:
     """A folder in which a work runs; `inputs` are shared by all places."""
 
-    def __init__(self, folder, inputs, command, preload=None, wrapper=()):
+    def __init__(self, folder, inputs, command, wrapper=()):
         self.folder, self.inputs, self.command = pathlib.Path(folder), inputs, str(command)
-        self.preload, self.wrapper = preload, list(wrapper)
+        self.wrapper = list(wrapper)
         self.out = self.folder / "out"
+
+    def words(self, text, out=None):
+        """The command with the words of `text`, which writes to `out` or {out}."""
+        return [*self.wrapper, self.command, *text.format(**{"in": self.inputs, "out": out or self.out}).split()]
+
+    def environment(self, work):
+        cache = str(self.out / "cache") if work.cache else ""
+        return {**os.environ, "ANEMONE_PROGRAM_CACHE": cache, "TMPDIR": str(self.folder), "HOME": str(self.folder)}
 
     def run(self, work, words=None, timeout=60, **variables):
         """Runs the command of `work`, or `words`, and returns the finished process."""
-        text = (words or work.words).format(**{"in": self.inputs, "out": self.out})
+        text = words or work.words
         if not words and any(self.out.glob("*/checkpoint.safetensors")) or any(self.out.glob("*/results.jsonl")):
             text += work.again
-        cache = str(self.out / "cache") if work.cache else ""
-        environment = {**os.environ, "ANEMONE_PROGRAM_CACHE": cache, "TMPDIR": str(self.folder),
-                       "HOME": str(self.folder), **variables}
-        return subprocess.run([*self.wrapper, self.command, *text.split()], capture_output=True, env=environment,
+        return subprocess.run(self.words(text), capture_output=True, env={**self.environment(work), **variables},
                               timeout=timeout, stdin=subprocess.DEVNULL)
 
     def prepare(self, work):
