@@ -67,10 +67,8 @@ absl::StatusOr<Generator::Names> DecoderNames(const Session& session) {
     if (port.name == "use_cache_branch") {
       return absl::InvalidArgumentError(
           "generate: the model is a merged decoder, with branches for with and without a cache "
-          "(input "
-          "'use_cache_branch'); give the file with a cache (decoder_with_past_model.onnx), or "
-          "export "
-          "with optimum 1.14 or later, whose model.onnx has one branch");
+          "(input 'use_cache_branch'); give the file with a cache (decoder_with_past_model.onnx), "
+          "or export with optimum 1.14 or later, whose model.onnx has one branch");
     }
     return NotADecoder(absl::StrCat("input '", Printable(port.name), "' is not known"));
   }
