@@ -45,6 +45,9 @@ bool MemoryFails(const char* function) { return Fails("memory", function, ENOMEM
 
 }  // namespace
 
+// The C library's own names of parameters are reserved ones.
+// NOLINTBEGIN(readability-inconsistent-declaration-parameter-name)
+
 // A function that returns `failed` and sets errno to `error`, in its N-th call.
 #define STANDS_BEFORE(kind, error, failed, result, name, parameters, arguments)       \
   extern "C" result name parameters {                                                 \
@@ -212,6 +215,8 @@ extern "C" int close(int file) {
   errno = error;
   return -1;
 }
+
+// NOLINTEND(readability-inconsistent-declaration-parameter-name)
 
 // ---- From the first statement of main() to its last.
 
