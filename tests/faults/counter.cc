@@ -3,13 +3,14 @@
 #include <dlfcn.h>
 #include <execinfo.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <bit>
 #include <cerrno>
+#include <csignal>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -81,7 +82,7 @@ void Read() {
   if (file == nullptr) return;
   const auto descriptor = static_cast<int>(syscall(SYS_openat, AT_FDCWD, file, O_RDWR | O_CLOEXEC));
   if (descriptor < 0) return;
-  void* const mapped = reinterpret_cast<void*>(syscall(
+  void* const mapped = std::bit_cast<void*>(syscall(
       SYS_mmap, nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0));
   syscall(SYS_close, descriptor);
   if (mapped == MAP_FAILED) return;
@@ -145,9 +146,9 @@ void Kill() {
   }
 }
 
-void SetRunning(bool now) {
-  if (now) Read();
-  running = now;
+void SetRunning(bool is_running) {
+  if (is_running) Read();
+  running = is_running;
 }
 
 }  // namespace faults

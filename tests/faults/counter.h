@@ -28,7 +28,7 @@ int ErrorOr(int usual);
 [[noreturn]] void Kill();
 
 // From the first statement of main() to its last one.
-void SetRunning(bool running);
+void SetRunning(bool is_running);
 
 }  // namespace faults
 
