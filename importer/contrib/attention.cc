@@ -18,7 +18,7 @@ struct PackedInputs {
 constexpr PackedInputs kAttention = {.mask = 3, .past = 4, .added = 5};
 constexpr PackedInputs kQuantized = {.mask = 5, .past = 8, .added = std::nullopt};
 
-struct Packed {
+struct PackedAttention {
   DataType type = DataType::kFloat;
   int64_t batch = 0, sequence = 0, past = 0, heads = 0, size = 0, v_size = 0;
   float scale = 0;
@@ -26,7 +26,7 @@ struct Packed {
   Sizes widths;  // of q, k and v in the projection
 };
 
-absl::Status CheckWidths(ContribBody& b, const Sizes& weights, Packed& p) {
+absl::Status CheckWidths(ContribBody& b, const Sizes& weights, PackedAttention& p) {
   p.widths = b.IntList("qkv_hidden_sizes");
   const int64_t all = weights[1];
   if (p.widths.empty()) {
@@ -47,7 +47,7 @@ absl::Status CheckWidths(ContribBody& b, const Sizes& weights, Packed& p) {
   return b.Need(left == 0, "the weights are wider than q, k and v");
 }
 
-absl::Status CheckPast(ContribBody& b, const PackedInputs& in, Packed& p) {
+absl::Status CheckPast(ContribBody& b, const PackedInputs& in, PackedAttention& p) {
   if (!b.Has(in.past)) {
     return b.Need(p.size == p.v_size || !b.Makes(1),
                   "the output present requires equal head sizes of k and v");
@@ -60,8 +60,9 @@ absl::Status CheckPast(ContribBody& b, const PackedInputs& in, Packed& p) {
 }
 
 // The checks that both operators share; input `type_of` has the type of the computation.
-absl::StatusOr<Packed> CheckPacked(ContribBody& b, const PackedInputs& in, size_t type_of) {
-  Packed p;
+absl::StatusOr<PackedAttention> CheckPacked(ContribBody& b, const PackedInputs& in,
+                                            size_t type_of) {
+  PackedAttention p;
   ANEMONE_ASSIGN_OR_RETURN(p.type, b.FloatTypeOf(type_of));
   ANEMONE_ASSIGN_OR_RETURN(const Sizes x, b.DimsOf(0, {3}));
   ANEMONE_ASSIGN_OR_RETURN(const Sizes weights, b.DimsOf(1, {2}));
@@ -99,7 +100,7 @@ absl::StatusOr<Packed> CheckPacked(ContribBody& b, const PackedInputs& in, size_
   return p;
 }
 
-absl::Status EmitPacked(ContribBody& b, const PackedInputs& in, const Packed& p, ValueId x,
+absl::Status EmitPacked(ContribBody& b, const PackedInputs& in, const PackedAttention& p, ValueId x,
                         ValueId weights) {
   const ValueId all = b.Plus(b.Emit("MatMul", {x, weights}), b.input(2));
   std::vector<ValueId> parts = b.Split(all, 2, p.widths);
@@ -260,14 +261,14 @@ void EmitHeads(ContribBody& b, const MultiHead& m, AttentionForm& form) {
 
 absl::Status ExpandAttention(ContribBody& b) {
   ANEMONE_RETURN_IF_ERROR(b.Need(!b.Has(6), "past_sequence_length is not supported"));
-  ANEMONE_ASSIGN_OR_RETURN(const Packed p, CheckPacked(b, kAttention, 0));
+  ANEMONE_ASSIGN_OR_RETURN(const PackedAttention p, CheckPacked(b, kAttention, 0));
   return EmitPacked(b, kAttention, p, b.input(0), b.input(1));
 }
 
 // The product of the integers minus their zero points is exact and scaled afterwards. This equals
 // the product of the dequantized values.
 absl::Status ExpandQAttention(ContribBody& b) {
-  ANEMONE_ASSIGN_OR_RETURN(const Packed p, CheckPacked(b, kQuantized, 3));
+  ANEMONE_ASSIGN_OR_RETURN(const PackedAttention p, CheckPacked(b, kQuantized, 3));
   ANEMONE_ASSIGN_OR_RETURN(const Sizes weights, b.DimsOf(1, {2}));
   for (size_t i : {size_t{3}, size_t{4}, size_t{6}, size_t{7}}) {
     if (!b.Has(i)) continue;

@@ -65,7 +65,7 @@ enum Embedded : size_t {
   kScale,
   kBias,
   kMask,
-  kPositions
+  kPositionIds
 };
 
 absl::Status CheckEmbedded(ContribBody& b, const Sizes& words) {
@@ -73,7 +73,7 @@ absl::Status CheckEmbedded(ContribBody& b, const Sizes& words) {
   ANEMONE_ASSIGN_OR_RETURN(const Sizes position_table, b.DimsOf(kPositionTable, {2}));
   const int64_t width = word_table[1];
   ANEMONE_RETURN_IF_ERROR(
-      b.Need(position_table[1] == width && (b.Has(kPositions) || words[1] <= position_table[0]),
+      b.Need(position_table[1] == width && (b.Has(kPositionIds) || words[1] <= position_table[0]),
              "the table of positions has an unexpected shape"));
   ANEMONE_RETURN_IF_ERROR(b.Need(b.Has(kSegments) == b.Has(kSegmentTable),
                                  "segments and their table must be given together"));
@@ -92,8 +92,8 @@ absl::Status CheckEmbedded(ContribBody& b, const Sizes& words) {
     ANEMONE_ASSIGN_OR_RETURN(const Sizes dims, b.DimsOf(i, {1}));
     ANEMONE_RETURN_IF_ERROR(b.Need(dims[0] == width, "a weight has an unexpected size"));
   }
-  if (!b.Has(kPositions)) return absl::OkStatus();
-  ANEMONE_ASSIGN_OR_RETURN(const Sizes positions, b.DimsOf(kPositions, {2}));
+  if (!b.Has(kPositionIds)) return absl::OkStatus();
+  ANEMONE_ASSIGN_OR_RETURN(const Sizes positions, b.DimsOf(kPositionIds, {2}));
   return b.Need(positions == words || positions == Sizes{1, words[1]},
                 "position_ids has an unexpected shape");
 }
@@ -155,8 +155,8 @@ absl::Status ExpandEmbedLayerNormalization(ContribBody& b) {
   {
     const ContribBody::Aside aside(b, "embeddings");
     word = b.Gather(b.input(kWordTable), 0, b.input(kWords));
-    position = b.Has(kPositions) ? b.Gather(b.input(kPositionTable), 0, b.input(kPositions))
-                                 : b.Slice(b.input(kPositionTable), 0, 0, words[1]);
+    position = b.Has(kPositionIds) ? b.Gather(b.input(kPositionTable), 0, b.input(kPositions))
+                                   : b.Slice(b.input(kPositionTable), 0, 0, words[1]);
     if (b.Has(kSegments)) segment = b.Gather(b.input(kSegmentTable), 0, b.input(kSegments));
     if (b.Makes(1)) ANEMONE_RETURN_IF_ERROR(b.Give(1, MaskIndex(b, words)));
   }

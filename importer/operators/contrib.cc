@@ -10,7 +10,7 @@ constexpr absl::string_view kMicrosoft = "com.microsoft";
 
 // The fields of Contrib: the builder of the body, the output types, the required inputs, and the
 // inputs that must have the same type.
-constexpr Operator kRows[] = {
+constexpr Operator kContribRows[] = {
     {.op_type = "Attention",
      .domain = kMicrosoft,
      .unknown_macs = true,
@@ -131,6 +131,6 @@ constexpr Operator kRows[] = {
 
 }  // namespace
 
-absl::Span<const Operator> ContribOperators() { return kRows; }
+absl::Span<const Operator> ContribOperators() { return kContribRows; }
 
 }  // namespace anemone

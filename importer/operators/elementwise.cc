@@ -11,12 +11,12 @@
 namespace anemone {
 namespace {
 
-constexpr auto kHolesStay = Elementwise::kHolesStay;
-constexpr auto kHolesEnd = Elementwise::kHolesEnd;
-constexpr auto kPass = LargeNumbers::kPass;
-constexpr auto kChoose = LargeNumbers::kChoose;
-constexpr auto kCompare = LargeNumbers::kCompare;
-constexpr auto kFlat = LargeNumbers::kFlat;
+using Elementwise::kHolesEnd;
+using Elementwise::kHolesStay;
+using LargeNumbers::kChoose;
+using LargeNumbers::kCompare;
+using LargeNumbers::kFlat;
+using LargeNumbers::kPass;
 constexpr auto kMaskSum = Elementwise::kSum;
 constexpr auto kMaskChoice = Elementwise::kChoice;
 
@@ -34,7 +34,7 @@ constexpr IntegerUse kWrappedPower = {
 constexpr char kParametric[] = "the published gradients leave out parametric activations";
 constexpr char kStep[] = "it is a step function, whose slope is 0";
 
-constexpr Operator kRows[] = {
+constexpr Operator kElementwiseRows[] = {
     // Arithmetic.
     {.op_type = "Add",
      .interval = interval::Sum,
@@ -333,6 +333,6 @@ constexpr Operator kRows[] = {
 
 }  // namespace
 
-absl::Span<const Operator> ElementwiseOperators() { return kRows; }
+absl::Span<const Operator> ElementwiseOperators() { return kElementwiseRows; }
 
 }  // namespace anemone

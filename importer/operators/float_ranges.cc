@@ -15,7 +15,6 @@ namespace anemone {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr int64_t kMostConstants = int64_t{1} << 20;  // limit of elements that are read
 
 // Infinities count; a tensor with a NaN has no bounds.
 Bounds OfConstant(const Tensor& tensor) {

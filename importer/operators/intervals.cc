@@ -10,11 +10,9 @@
 namespace anemone {
 namespace {
 
-constexpr int64_t kMostConstants = int64_t{1} << 20;  // limit of elements that are checked
-
 using interval::Known;
 
-Known OfConstant(const Tensor& tensor) {
+Known KnownOf(const Tensor& tensor) {
   if (tensor.type() == DataType::kBool) return Interval{0, 1};
   const NumberReader read = NumberReaderOf(tensor.type());
   const int64_t count = tensor.is_fill() ? 1 : tensor.elements();
@@ -99,7 +97,7 @@ std::vector<IntegerRange> IntegerRangesOf(const Graph& graph) {
     const Value& value = graph.values[i];
     if (!LimitsOf(value.type)) continue;
     if (value.constant) {
-      ranges[i] = {OfConstant(*value.constant), false};
+      ranges[i] = {KnownOf(*value.constant), false};
     } else if (value.producer == kNone) {
       ranges[i] = Unknown(value.type, false);
     }

@@ -16,6 +16,9 @@
 
 namespace anemone {
 
+// Constants with more elements are not read: their bounds are unknown.
+constexpr int64_t kMostConstants = int64_t{1} << 20;
+
 // Bounds, both inclusive.
 struct Interval {
   int64_t low = 0, high = 0;

@@ -13,10 +13,10 @@
 namespace anemone {
 namespace {
 
-constexpr auto kCompare = LargeNumbers::kCompare;
-constexpr auto kPickLargest = LargeNumbers::kPickLargest;
-constexpr auto kPickSmallest = LargeNumbers::kPickSmallest;
-constexpr auto kFlat = LargeNumbers::kFlat;
+using LargeNumbers::kCompare;
+using LargeNumbers::kFlat;
+using LargeNumbers::kPickLargest;
+using LargeNumbers::kPickSmallest;
 
 using Axes = std::optional<WeightAxes>;
 
@@ -34,7 +34,7 @@ Axes MatMulAxes(const Node&, int rank) {
 
 constexpr char kForwardOnly[] = "it has a forward operation but no published gradient";
 
-constexpr Operator kRows[] = {
+constexpr Operator kLayerRows[] = {
     // Products.
     {.op_type = "Conv",
      .padding = CarryBatch,
@@ -222,6 +222,6 @@ constexpr Operator kRows[] = {
 
 }  // namespace
 
-absl::Span<const Operator> LayerOperators() { return kRows; }
+absl::Span<const Operator> LayerOperators() { return kLayerRows; }
 
 }  // namespace anemone

@@ -15,7 +15,7 @@ namespace {
 constexpr auto kPass = LargeNumbers::kPass;
 constexpr auto kPickLargest = LargeNumbers::kPickLargest;
 
-constexpr Operator kRows[] = {
+constexpr Operator kMovingRows[] = {
     {.op_type = "Identity",
      .moves = Moves::kInOrder,
      .elementwise =
@@ -166,6 +166,6 @@ constexpr Operator kRows[] = {
 
 }  // namespace
 
-absl::Span<const Operator> MovingOperators() { return kRows; }
+absl::Span<const Operator> MovingOperators() { return kMovingRows; }
 
 }  // namespace anemone

@@ -25,7 +25,7 @@ constexpr char kSection[] = "session.model", kDomain[] = "anemone.session";
 constexpr char kEngine[] = "engine", kCpu[] = "cpu", kFile[] = "file";
 constexpr char kLine[] = "line", kFacts[] = "facts";
 
-absl::Status Damaged(absl::string_view what) {
+absl::Status DamagedEntry(absl::string_view what) {
   return absl::DataLossError(absl::StrCat("package: ", what, "; it is damaged"));
 }
 
@@ -62,7 +62,7 @@ absl::Status ReadFacts(const std::string& text, PlanFacts& to) {
     const Json& need = facts.at("need");
     to.need = {need.at(0).get<int64_t>(), need.at(1).get<int64_t>(), need.at(2).get<int64_t>()};
   } catch (const Json::exception& e) {
-    return Damaged(e.what());
+    return DamagedEntry(e.what());
   }
   return absl::OkStatus();
 }
@@ -71,10 +71,10 @@ absl::string_view TextOf(absl::Span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-class Writer {
+class PackageWriter {
  public:
-  Writer(const Graph& graph, const Plan& plan, const std::vector<CpuModel>& cpu_models,
-         Package& package)
+  PackageWriter(const Graph& graph, const Plan& plan, const std::vector<CpuModel>& cpu_models,
+                Package& package)
       : graph_(graph), plan_(plan), cpu_models_(cpu_models), package_(package) {}
 
   absl::Status Write(const PlanFacts& facts) {
@@ -227,12 +227,12 @@ absl::Status FillIn(const std::vector<Tensor>& sources, Skeleton& skeleton) {
     uint64_t source = sources.size(), offset = 0, length = 0;
     for (const onnx::StringStringEntryProto& entry : tensor.external_data()) {
       uint64_t& to = entry.key() == "source" ? source : entry.key() == "offset" ? offset : length;
-      if (!absl::SimpleAtoi(entry.value(), &to)) return Damaged("a number of a place");
+      if (!absl::SimpleAtoi(entry.value(), &to)) return DamagedEntry("a number of a place");
     }
-    if (source >= sources.size()) return Damaged("a constant is in no source");
+    if (source >= sources.size()) return DamagedEntry("a constant is in no source");
     const absl::Span<const std::byte> bytes = sources[source].bytes();
     if (offset > bytes.size() || length > bytes.size() - offset) {
-      return Damaged("a constant is outside its source");
+      return DamagedEntry("a constant is outside its source");
     }
     tensor.clear_data_location();
     tensor.clear_external_data();
@@ -269,12 +269,12 @@ absl::StatusOr<CpuModel> ReadCpu(const Graph& graph, const onnx::NodeProto& node
   if (text == nullptr || names == nullptr ||
       names->strings_size() > static_cast<int>(inputs.size()) ||
       !made.model.proto.ParseFromString(text->s())) {
-    return Damaged("a CPU segment has no model");
+    return DamagedEntry("a CPU segment has no model");
   }
   const size_t own = inputs.size() - names->strings_size();
   for (int i = 0; i < names->strings_size(); ++i) {
     const std::optional<Tensor>& constant = graph.values[inputs[own + i]].constant;
-    if (!constant) return Damaged("a constant is missing");
+    if (!constant) return DamagedEntry("a constant is missing");
     made.model.external.push_back({names->strings(i), *constant});
   }
   inputs.resize(own);
@@ -306,7 +306,7 @@ absl::Status ReadSegment(const Package& package, const onnx::NodeProto& node,
        {std::pair{&node.input(), &segment.inputs}, {&node.output(), &segment.outputs}}) {
     for (const std::string& name : *names) {
       const auto found = ids.find(name);
-      if (found == ids.end()) return Damaged("a segment has an unknown port");
+      if (found == ids.end()) return DamagedEntry("a segment has an unknown port");
       values->push_back(found->second);
     }
   }
@@ -320,12 +320,12 @@ absl::Status ReadSegment(const Package& package, const onnx::NodeProto& node,
   const onnx::AttributeProto* const index = Find(node, "segment");
   if (index == nullptr || index->i() < 0 ||
       index->i() >= static_cast<int64_t>(package.segments.size())) {
-    return Damaged("an engine segment is missing");
+    return DamagedEntry("an engine segment is missing");
   }
   const PackagedSegment& packaged = package.segments[index->i()];
   if (!Fit(made.graph, segment.inputs, packaged.inputs) ||
       !Fit(made.graph, segment.outputs, packaged.outputs)) {
-    return Damaged("an engine segment has other ports");
+    return DamagedEntry("an engine segment has other ports");
   }
   segment.network = packaged.network;
   return absl::OkStatus();
@@ -344,7 +344,7 @@ absl::StatusOr<Package> ToPackage(const Graph& graph, const Plan& plan,
                   .route = plan.route,
                   .producer = kVersion,
                   .sources = std::move(sources)};
-  ANEMONE_RETURN_IF_ERROR(Writer(graph, plan, cpu_models, package).Write(facts));
+  ANEMONE_RETURN_IF_ERROR(PackageWriter(graph, plan, cpu_models, package).Write(facts));
   return package;
 }
 
@@ -352,7 +352,7 @@ absl::StatusOr<PlannedModel> FromPackage(const Package& package) {
   const auto section =
       std::find_if(package.extensions.begin(), package.extensions.end(),
                    [](const PackageExtension& each) { return each.name == kSection; });
-  if (section == package.extensions.end()) return Damaged("it has no model");
+  if (section == package.extensions.end()) return DamagedEntry("it has no model");
   const auto owner = std::make_shared<const Owner>(Owner{section->bytes, package.sources});
   ANEMONE_ASSIGN_OR_RETURN(const std::unique_ptr<const Skeleton> read,
                            MakeSkeleton(TextOf(owner->section.bytes()), owner));

@@ -77,9 +77,9 @@ std::string UnitsText(const std::vector<std::string>& units) {
   return text;
 }
 
-class Writer {
+class DataWriter {
  public:
-  explicit Writer(const SizedPlans& plans) : plans_(plans), drawn_(plans.model(0)) {}
+  explicit DataWriter(const SizedPlans& plans) : plans_(plans), drawn_(plans.model(0)) {}
 
   Json Data() {
     const Model& model = plans_.model(0);
@@ -326,6 +326,6 @@ class Writer {
 
 }  // namespace
 
-Json ReportData(const SizedPlans& plans) { return Writer(plans).Data(); }
+Json ReportData(const SizedPlans& plans) { return DataWriter(plans).Data(); }
 
 }  // namespace anemone

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -14,12 +15,6 @@ constexpr int64_t kUsualElements = 1500;
 constexpr int64_t kMostElements = 200000;
 constexpr int kMostNodes = 8;
 constexpr int kNewestOpset = 23;  // in newer ones few operators have kernels
-
-int64_t Count(const Dims& dims) {
-  int64_t count = 1;
-  for (int64_t dim : dims) count *= dim;
-  return count;
-}
 
 float Draw(Random& random, Mix mix) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
@@ -65,6 +60,10 @@ int64_t LimitOf(const Target& target, Limit limit) {
 }
 
 }  // namespace
+
+int64_t Count(const Dims& dims) {
+  return std::accumulate(dims.begin(), dims.end(), int64_t{1}, std::multiplies<>());
+}
 
 onnx::AttributeProto& Attributes::Add(const std::string& name,
                                       onnx::AttributeProto::AttributeType type) {

@@ -15,6 +15,9 @@
 
 namespace anemone::fuzz {
 
+// The number of elements.
+int64_t Count(const Dims& dims);
+
 // A node's attributes.
 class Attributes {
  public:

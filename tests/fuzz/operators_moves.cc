@@ -1,17 +1,12 @@
 // Operators that move, repeat, select or resample elements.
 #include <algorithm>
 #include <limits>
-#include <numeric>
 #include <utility>
 
 #include "tests/fuzz/maker.h"
 
 namespace anemone::fuzz {
 namespace {
-
-int64_t Count(const Dims& dims) {
-  return std::accumulate(dims.begin(), dims.end(), int64_t{1}, std::multiplies<>());
-}
 
 Dims Shuffled(Maker& m, int rank) {
   Dims order(rank);

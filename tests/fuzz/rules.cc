@@ -72,7 +72,7 @@ constexpr const char* kRoots[] = {"ReduceL2", "LpPool", "GlobalLpPool"};
 constexpr const char* kProducts[] = {"ReduceProd", "Pow"};
 constexpr const char* kScaled[] = {"Gemm", "Celu", "Selu", "BatchNormalization"};
 constexpr const char* kPeriodic[] = {"Sin", "Cos", "Tan"};
-constexpr const char* kSums[] = {"Sum", "Mean"};
+constexpr const char* kSumOperators[] = {"Sum", "Mean"};
 constexpr const char* kRecurrent[] = {"LSTM", "GRU", "RNN"};
 constexpr const char* kTables[] = {"Sigmoid",  "Tanh", "Gelu", "Erf",       "Exp",  "Log",
                                    "Softplus", "Mish", "Elu",  "Selu",      "Celu", "Softmax",
@@ -166,7 +166,7 @@ constexpr OpeningRow kOpening[] = {
            std::pow(std::max(1.0, r.in.largest), run.node.op_type() == "Pow" ? 4 : r.in.elements);
        return (IsOneOf(run.node.op_type(), kProducts) &&
                (most >= kLargest || r.out.least < kLeastNormal)) ||
-              (IsOneOf(run.node.op_type(), kSums) && r.in.sum >= kLargest) ||
+              (IsOneOf(run.node.op_type(), kSumOperators) && r.in.sum >= kLargest) ||
               (run.node.op_type() == "ReduceLogSum" &&
                r.in.largest * static_cast<double>(r.in.elements) >= kLargest) ||
               (IsOneOf(run.node.op_type(), kScaled) &&

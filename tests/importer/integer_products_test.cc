@@ -177,22 +177,22 @@ const Spelling kSpellings[] = {
 INSTANTIATE_TEST_SUITE_P(Quantizer, SpellingTest, testing::ValuesIn(kSpellings),
                          testing::PrintToStringParamName());
 
-struct Kept {
+struct KeptProduct {
   const char* name;
   const char* text;
   const char* dims = "[3,6]";
 };
 
-std::ostream& operator<<(std::ostream& out, const Kept& k) { return out << k.name; }
+std::ostream& operator<<(std::ostream& out, const KeptProduct& k) { return out << k.name; }
 
-class KeptProductTest : public testing::TestWithParam<Kept> {};
+class KeptProductTest : public testing::TestWithParam<KeptProduct> {};
 
 TEST_P(KeptProductTest, StaysAProductOfIntegers) {
   const Model ours = ExpectSameOnOrt(SpelledModel(GetParam().text, GetParam().dims));
   EXPECT_THAT(OpsText(ours.graph), testing::HasSubstr("Integer"));
 }
 
-const Kept kKept[] = {
+const KeptProduct kKeptProducts[] = {
     {"TheSumHasAnotherReader",
      ANEMONE_MATMUL "f = Mul(h, v) e = Mul(c, f) d = Cast<to = 1>(p) y = Add(d, e)"},
     {"TheCastHasAnotherReader", ANEMONE_MATMUL "f = Mul(h, v) e = Mul(c, f) y = Add(c, e)"},
@@ -213,7 +213,7 @@ const Kept kKept[] = {
                      "p = MatMulInteger(q, m, k, wz) a = Add(p, bi) c = Cast<to = 1>(a) "
                      "f = Mul(h, v) y = Mul(c, f)"},
 };
-INSTANTIATE_TEST_SUITE_P(Other, KeptProductTest, testing::ValuesIn(kKept),
+INSTANTIATE_TEST_SUITE_P(Other, KeptProductTest, testing::ValuesIn(kKeptProducts),
                          testing::PrintToStringParamName());
 
 // A grid of the range that is not the range of x: its elements are clipped, so the steps are kept.

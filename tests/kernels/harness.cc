@@ -55,7 +55,8 @@ Tensor RandomInput(const PortInfo& port, const Case& c, std::mt19937& random) {
   return tensor;
 }
 
-void ExpectNear(const std::string& name, const Tensor& got, const Tensor& want, double tolerance) {
+void ExpectOutputNear(const std::string& name, const Tensor& got, const Tensor& want,
+                      double tolerance) {
   ASSERT_EQ(got.type(), want.type()) << name;
   ASSERT_EQ(got.dims(), want.dims()) << name;
   const auto g = ToNumbers(got, got.elements()), w = ToNumbers(want, want.elements());
@@ -148,7 +149,8 @@ void RunCase(const Case& c) {
   const auto compare = [&](const Session& ran) {
     auto got = ran.Run(inputs);
     ASSERT_TRUE(got.ok()) << got.status();
-    for (const auto& [name, tensor] : *want) ExpectNear(name, got->at(name), tensor, c.tolerance);
+    for (const auto& [name, tensor] : *want)
+      ExpectOutputNear(name, got->at(name), tensor, c.tolerance);
   };
   compare(*session);
   const auto has_convolution = [](const json& node) {

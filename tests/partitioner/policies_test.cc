@@ -45,7 +45,7 @@ std::vector<std::string> MessagesOf(const Plan& plan, absl::string_view rule) {
 }
 
 // Every segment reads only what earlier ones have made, and each node is in one.
-void ExpectRunnable(const Model& model, const Plan& plan) {
+void ExpectComplete(const Model& model, const Plan& plan) {
   std::set<ValueId> made(model.graph.inputs.begin(), model.graph.inputs.end());
   size_t nodes = 0;
   for (const Segment& segment : plan.segments) {
@@ -87,7 +87,7 @@ TEST(Policies, LatencyGivesUpASegmentThatTheCpuRunsFaster) {
   EXPECT_EQ(verdict.layer, Layer::kPolicy);
   EXPECT_EQ(verdict.rule_id(), "latency");
   EXPECT_THAT(verdict.message, HasSubstr("the chip's CPU"));
-  ExpectRunnable(model, plan);
+  ExpectComplete(model, plan);
   ExpectCovered(model, plan);
 }
 
@@ -97,7 +97,7 @@ TEST(Policies, LatencyKeepsWhatTheEngineRunsFasterAndGivesUpTheStart) {
   EXPECT_THAT(PlacesOf(model, plan), ElementsAre("AveragePool cpu", "Conv engine", "Conv engine"));
   EXPECT_LT(*plan.costs->estimate_us, *PlanOf(model, {.target = "h17s"}).costs->estimate_us);
   EXPECT_LT(*plan.costs->estimate_us, *plan.costs->cpu_us);
-  ExpectRunnable(model, plan);
+  ExpectComplete(model, plan);
 }
 
 // The published case: a large softmax is much slower on the CPU.
@@ -132,7 +132,7 @@ TEST(Policies, NodesOfOneOriginStayTogether) {
   for (const char* policy : {"latency", "fewest-segments"}) {
     const Plan plan = PlanOf(model, {.target = "h17s", .policy = policy});
     ExpectCovered(model, plan);
-    ExpectRunnable(model, plan);
+    ExpectComplete(model, plan);
   }
 }
 
@@ -143,7 +143,7 @@ TEST(Policies, FewestSegmentsGivesUpSegmentsWithoutMultiplyAdds) {
               ElementsAre("Relu cpu", "Bernoulli cpu", "Conv engine", "Bernoulli cpu", "Relu cpu"));
   EXPECT_EQ(plan.entries[0].verdict.rule_id(), "fewest-segments");
   EXPECT_EQ(plan.engine_macs(), plan.macs());
-  ExpectRunnable(model, plan);
+  ExpectComplete(model, plan);
   ExpectCovered(model, plan);
 }
 
@@ -222,7 +222,7 @@ TEST(Policies, TheEstimateIsNeverAboveThoseOfTheOtherPolicies) {
       const double best = std::min(*most.costs->estimate_us, *cpu.costs->estimate_us);
       EXPECT_LE(*plan.costs->estimate_us, best + 1e-6);
       better += *plan.costs->estimate_us < best - 1e-6;
-      ExpectRunnable(model, plan);
+      ExpectComplete(model, plan);
       ExpectCovered(model, plan);
       const Plan again = PlanOf(model, {.target = target, .policy = "latency"});
       EXPECT_EQ(PlanJson(model, plan), PlanJson(model, again));
@@ -231,7 +231,7 @@ TEST(Policies, TheEstimateIsNeverAboveThoseOfTheOtherPolicies) {
     const Plan most = PlanOf(model);
     EXPECT_LE(fewest.engine_segments(), most.engine_segments());
     EXPECT_EQ(fewest.engine_macs(), most.engine_macs());
-    ExpectRunnable(model, fewest);
+    ExpectComplete(model, fewest);
   }
   EXPECT_GT(better, 10);  // it is not always one of the two
 }

@@ -139,7 +139,7 @@ constexpr char kLoopInIf[] =
 
 // Loops with a constant trip count: their iterations become nodes of the main graph. The file
 // declares no shapes in the body; the last model, whose loop has no iteration, declares nothing.
-constexpr char kCounted[] =
+constexpr char kCountedLoop[] =
     "(float[2,4] x, float[2,4] step) => (float[2,4] y, float[?,2,4] all, float[?,?,?] none) "
     "<int64 three = {3}, int64 zero = {0}, bool yes = {1}, float half = {0.5}> {"
     "  h = Relu(x)"
@@ -236,7 +236,7 @@ INSTANTIATE_TEST_SUITE_P(
                      "/else_branch:If_0/#0"},
                     {"/#0", "/then_branch:If_0/#0"}},
         ControlCase{"Counted",
-                    kCounted,
+                    kCountedLoop,
                     {{{"x", Ramp({2, 4})}, {"step", Ramp({2, 4}, 0.5)}}},
                     {"/#0", "/#1", "/body:Loop_1/#3", "/body:Loop_1/#4", "/body:Loop_1/#6"}},
         ControlCase{"CarriedShape",

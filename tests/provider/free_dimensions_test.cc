@@ -21,7 +21,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 // Every row of x affects y, so nothing can be padded. A dimension of z has no name.
-constexpr char kMeans[] =
+constexpr char kTwoMeans[] =
     "(float[n,4] x, float[n,?] z) => (float[1,4] y, float[n,?] r) <int64[1] a = {0}> "
     "{ y = ReduceMean(x, a) r = Relu(z) }";
 
@@ -42,7 +42,7 @@ void ExpectMeans(const Tensors& inputs, const Tensors& got) {
 }
 
 TEST(FreeDimensions, ARunPlansForTheSizesOfItsArrays) {
-  auto session = Session::LoadBytes(BytesOfText(kMeans));
+  auto session = Session::LoadBytes(BytesOfText(kTwoMeans));
   ASSERT_TRUE(session.ok()) << session.status();
   EXPECT_THAT(session->inputs()[0].dims, ElementsAre(-1, 4));
   EXPECT_THAT(session->inputs()[1].dims, ElementsAre(-1, -1));
@@ -83,7 +83,7 @@ TEST(FreeDimensions, AgreesWithOnnxRuntime) {
 }
 
 TEST(FreeDimensions, ThePlanIsThatOfTheLastSizes) {
-  auto session = Session::LoadBytes(BytesOfText(kMeans));
+  auto session = Session::LoadBytes(BytesOfText(kTwoMeans));
   ASSERT_TRUE(session.ok()) << session.status();
   auto plan = nlohmann::json::parse(session->PlanJson());
   EXPECT_THAT(plan["summary"]["free_dimensions"], testing::SizeIs(testing::Ge(1)));
@@ -102,7 +102,7 @@ TEST(FreeDimensions, ThePlanIsThatOfTheLastSizes) {
 
 // The sum of the times grows only if a program is made.
 TEST(FreeDimensions, TheLastPlansAreKept) {
-  auto session = Session::LoadBytes(BytesOfText(kMeans), {.max_plans = 2});
+  auto session = Session::LoadBytes(BytesOfText(kTwoMeans), {.max_plans = 2});
   ASSERT_TRUE(session.ok()) << session.status();
   const auto makes_one = [&](int64_t rows) {
     const double before = session->times().compile;
@@ -115,12 +115,12 @@ TEST(FreeDimensions, TheLastPlansAreKept) {
   EXPECT_TRUE(makes_one(3)) << "2 was used longest ago";
   EXPECT_FALSE(makes_one(1));
   EXPECT_TRUE(makes_one(2));
-  EXPECT_THAT(Session::LoadBytes(BytesOfText(kMeans), {.max_plans = 0}),
+  EXPECT_THAT(Session::LoadBytes(BytesOfText(kTwoMeans), {.max_plans = 0}),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("max_plans 0: want 1 to")));
 }
 
 TEST(FreeDimensions, RunFromManyThreadsWithDifferentSizes) {
-  auto session = Session::LoadBytes(BytesOfText(kMeans), {.max_plans = 3, .threads = 2});
+  auto session = Session::LoadBytes(BytesOfText(kTwoMeans), {.max_plans = 3, .threads = 2});
   ASSERT_TRUE(session.ok()) << session.status();
   std::vector<std::thread> threads;
   threads.reserve(4);
@@ -142,7 +142,7 @@ TEST(FreeDimensions, RunFromManyThreadsWithDifferentSizes) {
 TEST(FreeDimensions, ALimitOfMemoryDropsTheOldestPlan) {
   // Too little for two plans of large inputs, enough for one.
   const auto load = [](int64_t limit) {
-    return Session::LoadBytes(BytesOfText(kMeans), {.memory_limit = limit});
+    return Session::LoadBytes(BytesOfText(kTwoMeans), {.memory_limit = limit});
   };
   int64_t least = 4096;
   while (!load(least)->Run(MeansInputs(64, 64)).ok()) {
@@ -161,7 +161,7 @@ TEST(FreeDimensions, ALimitOfMemoryDropsTheOldestPlan) {
 }
 
 TEST(FreeDimensions, WrongArraysAreNamedBeforeAPlanIsMade) {
-  auto session = Session::LoadBytes(BytesOfText(kMeans));
+  auto session = Session::LoadBytes(BytesOfText(kTwoMeans));
   ASSERT_TRUE(session.ok()) << session.status();
   const auto refused = [&](const Tensors& inputs, const std::string& told) {
     EXPECT_THAT(session->Run(inputs),
@@ -177,7 +177,7 @@ TEST(FreeDimensions, WrongArraysAreNamedBeforeAPlanIsMade) {
 }
 
 TEST(FreeDimensions, ADimensionCanBeBoundAndTheOthersFree) {
-  auto session = Session::LoadBytes(BytesOfText(kMeans), {.dims = {{"n", 3}}});
+  auto session = Session::LoadBytes(BytesOfText(kTwoMeans), {.dims = {{"n", 3}}});
   ASSERT_TRUE(session.ok()) << session.status();
   EXPECT_THAT(session->inputs()[0].dims, ElementsAre(3, 4));
   EXPECT_TRUE(session->Run(MeansInputs(3, 6)).ok());

@@ -75,12 +75,12 @@ void ExpectNear(const Tensor& want, const Tensor& got) {
   }
 }
 
-struct Pair {
+struct TwoSessions {
   Session by_hand, session;
   Tensor k, v;
 };
 
-Pair Loaded(const std::string& text, Settings settings) {
+TwoSessions Loaded(const std::string& text, Settings settings) {
   auto by_hand = Session::LoadBytes(BytesOf(text), settings);
   settings.state = {{kUsualPairs, ""}};
   auto session = Session::LoadBytes(BytesOf(text), settings);
@@ -91,7 +91,7 @@ Pair Loaded(const std::string& text, Settings settings) {
 }
 
 // One run of both; the caches must be the same too.
-void RunBoth(Pair& pair, int64_t count) {
+void RunBoth(TwoSessions& pair, int64_t count) {
   const int64_t past = pair.k.dims()[2];
   const Arrays inputs = Step(past, count);
   Arrays whole = inputs;
@@ -111,7 +111,7 @@ void RunBoth(Pair& pair, int64_t count) {
 class GrowingState : public testing::TestWithParam<const char*> {};
 
 TEST_P(GrowingState, HasTheResultsOfPassingItByHand) {
-  Pair pair = Loaded(Decoder(kGiven), {.numerics = GetParam()});
+  TwoSessions pair = Loaded(Decoder(kGiven), {.numerics = GetParam()});
   RunBoth(pair, 5);
   for (int i = 0; i < 3; ++i) RunBoth(pair, 1);
   RunBoth(pair, 52);
@@ -122,7 +122,7 @@ TEST_P(GrowingState, HasTheResultsOfPassingItByHand) {
 INSTANTIATE_TEST_SUITE_P(Numerics, GrowingState, testing::Values("fast", "exact"));
 
 TEST(GrowingStateInPlace, IsNotCopiedNorPlannedAgain) {
-  Pair pair = Loaded(Decoder(kGiven), {});
+  TwoSessions pair = Loaded(Decoder(kGiven), {});
   RunBoth(pair, 1);
   const double planned = pair.session.times().plan;
   for (int i = 1; i < 6; ++i) {
@@ -136,7 +136,7 @@ TEST(GrowingStateInPlace, IsNotCopiedNorPlannedAgain) {
 }
 
 TEST(GrowingStateInPlace, IsResetWrittenAndForked) {
-  Pair pair = Loaded(Decoder(kGiven), {});
+  TwoSessions pair = Loaded(Decoder(kGiven), {});
   for (int i = 0; i < 3; ++i) RunBoth(pair, 2);
   const Tensor k = pair.k, v = pair.v;
   pair.session.ResetState();
@@ -153,7 +153,7 @@ TEST(GrowingStateInPlace, IsResetWrittenAndForked) {
 }
 
 TEST(GrowingStateInPlace, NeedsAProof) {
-  Pair pair = Loaded(Decoder(kCounted), {});
+  TwoSessions pair = Loaded(Decoder(kCounted), {});
   for (int i = 0; i < 3; ++i) RunBoth(pair, 1);
   EXPECT_THAT(pair.session.PlanText(false, 400), HasSubstr("each length is planned"));
 }

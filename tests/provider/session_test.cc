@@ -16,7 +16,7 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr char kPieces[] =
+constexpr char kThreePieces[] =
     "(float[1,2,4,4] x) => (float[1,2,2,2] y, float[1,2,4,4] a) { a = Relu(x) "
     "b = MaxPool<kernel_shape = [2,2], strides = [2,2]>(a) y = Sigmoid(b) }";
 
@@ -40,7 +40,7 @@ void ExpectPieces(const Tensor& x, const std::map<std::string, Tensor>& got) {
 }
 
 TEST(Session, RunsOneEngineSegment) {
-  auto session = Session::LoadBytes(BytesOfText(kPieces));
+  auto session = Session::LoadBytes(BytesOfText(kThreePieces));
   ASSERT_TRUE(session.ok()) << session.status();
   EXPECT_EQ(session->Summary().engine_segments, 1);
   EXPECT_EQ(session->Summary().cpu_segments, 0);
@@ -51,7 +51,7 @@ TEST(Session, RunsOneEngineSegment) {
 }
 
 TEST(Session, CrossesToTheCpuAndBack) {
-  auto session = Session::LoadBytes(BytesOfText(kPieces), {.policy = "refuse:Pooling"});
+  auto session = Session::LoadBytes(BytesOfText(kThreePieces), {.policy = "refuse:Pooling"});
   ASSERT_TRUE(session.ok()) << session.status();
   EXPECT_EQ(session->Summary().engine_segments, 2);
   EXPECT_EQ(session->Summary().cpu_segments, 1);
@@ -63,7 +63,7 @@ TEST(Session, CrossesToTheCpuAndBack) {
 
 TEST(Session, RunsFromManyThreads) {
   auto session =
-      Session::LoadBytes(BytesOfText(kPieces), {.policy = "refuse:Pooling", .threads = 2});
+      Session::LoadBytes(BytesOfText(kThreePieces), {.policy = "refuse:Pooling", .threads = 2});
   ASSERT_TRUE(session.ok()) << session.status();
   std::vector<std::thread> threads;
   threads.reserve(4);
@@ -165,7 +165,7 @@ TEST(Session, AnOptionalMayHoldNothing) {
 }
 
 TEST(Session, WrongInputsAreNamed) {
-  auto session = Session::LoadBytes(BytesOfText(kPieces));
+  auto session = Session::LoadBytes(BytesOfText(kThreePieces));
   ASSERT_TRUE(session.ok()) << session.status();
   EXPECT_THAT(session->Run({}),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("input 'x': missing")));
@@ -177,13 +177,13 @@ TEST(Session, WrongInputsAreNamed) {
 }
 
 TEST(Session, WrongOptionsAreNamed) {
-  EXPECT_THAT(Session::LoadBytes(BytesOfText(kPieces), {.target = "h99"}),
+  EXPECT_THAT(Session::LoadBytes(BytesOfText(kThreePieces), {.target = "h99"}),
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("near")));
   for (const char* mode : {"rough", "", "fast,mac-tile=none", "exactly"}) {
-    EXPECT_THAT(Session::LoadBytes(BytesOfText(kPieces), {.numerics = mode}),
+    EXPECT_THAT(Session::LoadBytes(BytesOfText(kThreePieces), {.numerics = mode}),
                 StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("want fast or exact")));
   }
-  EXPECT_THAT(Session::LoadBytes(BytesOfText(kPieces), {.route = "metal"}),
+  EXPECT_THAT(Session::LoadBytes(BytesOfText(kThreePieces), {.route = "metal"}),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("want netplist or mil")));
 }
 
@@ -209,7 +209,7 @@ TEST(Session, AnEmptyBatchRunsOnTheCpu) {
 }
 
 TEST(Session, TracesSegmentsCrossingsAndUnits) {
-  auto session = Session::LoadBytes(BytesOfText(kPieces), {.policy = "refuse:Pooling"});
+  auto session = Session::LoadBytes(BytesOfText(kThreePieces), {.policy = "refuse:Pooling"});
   ASSERT_TRUE(session.ok()) << session.status();
   std::string events;
   ASSERT_TRUE(session->RunTraced({{"x", Ramp({1, 2, 4, 4})}}, &events).ok());
@@ -224,14 +224,15 @@ TEST(Session, TracesSegmentsCrossingsAndUnits) {
 TEST(Session, AMemoryLimitRefusesAProgramThatNeedsMore) {
   for (const char* policy : {"maximal", "cpu"}) {
     SCOPED_TRACE(policy);
-    EXPECT_THAT(Session::LoadBytes(BytesOfText(kPieces), {.policy = policy, .memory_limit = 100}),
-                StatusIs(absl::StatusCode::kResourceExhausted,
-                         HasSubstr("the memory limit is 100 B; raise the limit")));
     EXPECT_THAT(
-        Session::LoadBytes(BytesOfText(kPieces), {.policy = policy, .memory_limit = 1 << 20}),
+        Session::LoadBytes(BytesOfText(kThreePieces), {.policy = policy, .memory_limit = 100}),
+        StatusIs(absl::StatusCode::kResourceExhausted,
+                 HasSubstr("the memory limit is 100 B; raise the limit")));
+    EXPECT_THAT(
+        Session::LoadBytes(BytesOfText(kThreePieces), {.policy = policy, .memory_limit = 1 << 20}),
         IsOk());
   }
-  EXPECT_THAT(Session::LoadBytes(BytesOfText(kPieces), {.memory_limit = -1}),
+  EXPECT_THAT(Session::LoadBytes(BytesOfText(kThreePieces), {.memory_limit = -1}),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("memory_limit -1")));
 }
 

@@ -10,15 +10,15 @@ namespace {
 
 using ::testing::HasSubstr;
 
-struct Kept {
+struct KeptNode {
   const char* name;
   std::string graph;
   const char* why;
 };
 
-std::ostream& operator<<(std::ostream& out, const Kept& kept) { return out << kept.name; }
+std::ostream& operator<<(std::ostream& out, const KeptNode& kept) { return out << kept.name; }
 
-class ContribKeptTest : public testing::TestWithParam<Kept> {};
+class ContribKeptTest : public testing::TestWithParam<KeptNode> {};
 
 TEST_P(ContribKeptTest, StaysAndSaysWhy) {
   const auto model =
@@ -40,15 +40,15 @@ std::string OneAttention(const std::string& attributes, const std::string& input
                       arguments, ") }");
 }
 
-std::string Multi(const std::string& attributes, const std::string& inputs = "",
-                  const std::string& arguments = "") {
+std::string MultiHeads(const std::string& attributes, const std::string& inputs = "",
+                       const std::string& arguments = "") {
   return absl::StrCat("(float[2,3,8] q, float[2,5,8] k, float[2,5,8] v", inputs,
                       ") => (float[2,3,8] y) { y = ms.MultiHeadAttention<", attributes, ">(q, k, v",
                       arguments, ") }");
 }
 
-std::string Group(const std::string& attributes, const std::string& inputs = "",
-                  const std::string& arguments = ", , n, t") {
+std::string GroupQuery(const std::string& attributes, const std::string& inputs = "",
+                       const std::string& arguments = ", , n, t") {
   return absl::StrCat("(float[1,4,64] q, float[1,4,32] k, float[1,4,32] v, int32[1] n, int32 t",
                       inputs, ") => (float[1,4,64] y) { y = ms.GroupQueryAttention<", attributes,
                       ">(q, k, v, ", arguments, ") }");
@@ -64,7 +64,7 @@ std::string Bits(const std::string& attributes, const std::string& constants = "
                       "> { y = ms.MatMulNBits<", attributes, ">(a, ", arguments, ") }");
 }
 
-const Kept kKept[] = {
+const KeptNode kKeptNodes[] = {
     {"NoHeads", OneAttention("num_heads = 0"), "num_heads"},
     {"NegativeHeads", OneAttention("num_heads = -1"), "num_heads"},
     {"HugeHeads", OneAttention("num_heads = 9223372036854775807"), "num_heads"},
@@ -119,18 +119,20 @@ const Kept kKept[] = {
     {"InputMissing", "(float[2,5,8] x) => (float y) { y = ms.Attention<num_heads = 2>(x) }",
      "input 1"},
 
-    {"MultiNoHeads", Multi("num_heads = 0"), "num_heads"},
-    {"MultiNegativeHeads", Multi("num_heads = -4"), "num_heads"},
-    {"MultiHeadsThatDoNotDivide", Multi("num_heads = 3"), "num_heads"},
+    {"MultiNoHeads", MultiHeads("num_heads = 0"), "num_heads"},
+    {"MultiNegativeHeads", MultiHeads("num_heads = -4"), "num_heads"},
+    {"MultiHeadsThatDoNotDivide", MultiHeads("num_heads = 3"), "num_heads"},
     // ONNX Runtime's kernel does not mask the last query.
-    {"MultiUnidirectional", Multi("num_heads = 2, unidirectional = 1"), "unidirectional"},
-    {"MultiPastAlone", Multi("num_heads = 2", ", float[2,2,4,4] p", ", , , , p"), "only one of"},
+    {"MultiUnidirectional", MultiHeads("num_heads = 2, unidirectional = 1"), "unidirectional"},
+    {"MultiPastAlone", MultiHeads("num_heads = 2", ", float[2,2,4,4] p", ", , , , p"),
+     "only one of"},
     {"MultiPastWithoutPresent",
-     Multi("num_heads = 2", ", float[2,2,4,4] p, float[2,2,4,4] r", ", , , , p, r"), "present"},
-    {"MultiCacheIndirection", Multi("num_heads = 2", ", int32[1,1,5] c", ", , , , , , , c"),
+     MultiHeads("num_heads = 2", ", float[2,2,4,4] p, float[2,2,4,4] r", ", , , , p, r"),
+     "present"},
+    {"MultiCacheIndirection", MultiHeads("num_heads = 2", ", int32[1,1,5] c", ", , , , , , , c"),
      "cache_indirection"},
-    {"MultiBiasOfOtherWidth", Multi("num_heads = 2", ", float[16] b", ", b"), "bias"},
-    {"MultiRanges", Multi("num_heads = 2", ", int32[4] m", ", , m"), "mask"},
+    {"MultiBiasOfOtherWidth", MultiHeads("num_heads = 2", ", float[16] b", ", b"), "bias"},
+    {"MultiRanges", MultiHeads("num_heads = 2", ", int32[4] m", ", , m"), "mask"},
     {"MultiKeyAlone",
      "(float[2,3,8] q, float[2,5,8] k) => (float[2,3,8] y) {"
      "  y = ms.MultiHeadAttention<num_heads = 2>(q, k) }",
@@ -140,10 +142,11 @@ const Kept kKept[] = {
      "  y = ms.MultiHeadAttention<num_heads = 2>(p) }",
      "packed"},
 
-    {"GroupNoHeads", Group("num_heads = 4, kv_num_heads = 0"), "kv_num_heads"},
-    {"GroupHugeHeads", Group("num_heads = 9223372036854775807, kv_num_heads = 9223372036854775807"),
+    {"GroupNoHeads", GroupQuery("num_heads = 4, kv_num_heads = 0"), "kv_num_heads"},
+    {"GroupHugeHeads",
+     GroupQuery("num_heads = 9223372036854775807, kv_num_heads = 9223372036854775807"),
      "num_heads"},
-    {"GroupHeadsThatDoNotDivide", Group("num_heads = 4, kv_num_heads = 3"), "multiple"},
+    {"GroupHeadsThatDoNotDivide", GroupQuery("num_heads = 4, kv_num_heads = 3"), "multiple"},
     {"GroupUnknownTotal",
      "(float[1,1,64] q, float[1,1,32] k, float[1,2,5,16] p, int32[1] n, int32 t) =>"
      "  (float[1,1,64] y, float[1,2,T,16] nk, float[1,2,T,16] nv) {"
@@ -155,21 +158,23 @@ const Kept kKept[] = {
      "  (float[1,1,64] y) <int32 t = {6}> {"
      "  y = ms.GroupQueryAttention<num_heads = 4, kv_num_heads = 2>(q, k, v, p, p, n, t) }",
      "present"},
-    {"GroupSmoothSoftmax", Group("num_heads = 4, kv_num_heads = 2, smooth_softmax = 1"), "smooth"},
-    {"GroupWindowOfNothing", Group("num_heads = 4, kv_num_heads = 2, local_window_size = 0"),
+    {"GroupSmoothSoftmax", GroupQuery("num_heads = 4, kv_num_heads = 2, smooth_softmax = 1"),
+     "smooth"},
+    {"GroupWindowOfNothing", GroupQuery("num_heads = 4, kv_num_heads = 2, local_window_size = 0"),
      "window"},
-    {"GroupNotCausal", Group("num_heads = 4, kv_num_heads = 2, causal = 0"), "causal"},
-    {"GroupSlidingCache", Group("num_heads = 4, kv_num_heads = 2, sliding_window_cache = 1"),
+    {"GroupNotCausal", GroupQuery("num_heads = 4, kv_num_heads = 2, causal = 0"), "causal"},
+    {"GroupSlidingCache", GroupQuery("num_heads = 4, kv_num_heads = 2, sliding_window_cache = 1"),
      "sliding"},
     {"GroupHeadSink",
-     Group("num_heads = 4, kv_num_heads = 2", ", float[4] h", ", , n, t, , , , , h"), "head_sink"},
-    {"GroupQuantizedCache", Group("num_heads = 4, kv_num_heads = 2, k_quant_type = \"PER_TENSOR\""),
-     "quantized"},
-    {"GroupRotaryWithoutTables", Group("num_heads = 4, kv_num_heads = 2, do_rotary = 1"),
+     GroupQuery("num_heads = 4, kv_num_heads = 2", ", float[4] h", ", , n, t, , , , , h"),
+     "head_sink"},
+    {"GroupQuantizedCache",
+     GroupQuery("num_heads = 4, kv_num_heads = 2, k_quant_type = \"PER_TENSOR\""), "quantized"},
+    {"GroupRotaryWithoutTables", GroupQuery("num_heads = 4, kv_num_heads = 2, do_rotary = 1"),
      "input 7"},
     {"GroupTablesTooShort",
-     Group("num_heads = 4, kv_num_heads = 2, do_rotary = 1", ", float[3,8] c, float[3,8] s",
-           ", , n, t, c, s"),
+     GroupQuery("num_heads = 4, kv_num_heads = 2, do_rotary = 1", ", float[3,8] c, float[3,8] s",
+                ", , n, t, c, s"),
      "short"},
     {"GroupLengthsOfOtherBatch",
      "(float[1,4,64] q, float[1,4,32] k, float[1,4,32] v, int32[2] n, int32 t) =>"
@@ -237,7 +242,8 @@ const Kept kKept[] = {
      "(float[2,3,8] x, float16[8] b) => (float[2,3,8] y) { y = ms.BiasGelu(x, b) }",
      "input 1 has a different type"},
     {"GroupWindowTooLarge",
-     Group("num_heads = 4, kv_num_heads = 2, local_window_size = 4611686018427387904"), "window"},
+     GroupQuery("num_heads = 4, kv_num_heads = 2, local_window_size = 4611686018427387904"),
+     "window"},
     {"WeightsOfAnotherType",
      "(float[2,5,8] x, float16[8,24] w) => (float[2,5,8] y) {"
      "  y = ms.Attention<num_heads = 2>(x, w) }",
@@ -290,7 +296,7 @@ const Kept kKept[] = {
      "  y = ms.QAttention<num_heads = 2>(x, w, b, s, s) }",
      "constant"},
 };
-INSTANTIATE_TEST_SUITE_P(Contrib, ContribKeptTest, testing::ValuesIn(kKept),
+INSTANTIATE_TEST_SUITE_P(Contrib, ContribKeptTest, testing::ValuesIn(kKeptNodes),
                          testing::PrintToStringParamName());
 
 struct Inferred {

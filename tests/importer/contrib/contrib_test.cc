@@ -5,19 +5,19 @@
 namespace anemone {
 namespace {
 
-struct Form {
+struct ContribForm {
   const char* name;
   std::string graph;
   std::string meaning;  // the reference, if ONNX Runtime's CPU has no kernel for the form
   int opset = 21;
 };
 
-std::ostream& operator<<(std::ostream& out, const Form& form) { return out << form.name; }
+std::ostream& operator<<(std::ostream& out, const ContribForm& form) { return out << form.name; }
 
-class ContribTest : public testing::TestWithParam<Form> {};
+class ContribTest : public testing::TestWithParam<ContribForm> {};
 
 TEST_P(ContribTest, MeansWhatOnnxRuntimeMeans) {
-  const Form& form = GetParam();
+  const ContribForm& form = GetParam();
   const onnx::ModelProto model = ContribModel(form.graph, form.opset);
   const onnx::ModelProto meaning =
       form.meaning.empty() ? model : ContribModel(form.meaning, form.opset);
@@ -28,7 +28,7 @@ TEST_P(ContribTest, MeansWhatOnnxRuntimeMeans) {
   }
 }
 
-const Form kActivations[] = {
+const ContribForm kActivations[] = {
     {"Gelu", "(float[2,3,8] x) => (float[2,3,8] y) { y = ms.Gelu(x) }"},
     {"GeluOfUnknownRank", "(float[N,M] x) => (float[N,M] y) { y = ms.Gelu(x) }"},
     {"BiasGelu", "(float[2,3,8] x, float[8] b) => (float[2,3,8] y) { y = ms.BiasGelu(x, b) }"},
@@ -50,7 +50,7 @@ const Form kActivations[] = {
 INSTANTIATE_TEST_SUITE_P(Activations, ContribTest, testing::ValuesIn(kActivations),
                          testing::PrintToStringParamName());
 
-const Form kNorms[] = {
+const ContribForm kNorms[] = {
     {"Skip",
      "(float[2,3,8] x, float[2,3,8] s, float[8] g, float[8] b) => (float[2,3,8] y) {"
      "  y = ms.SkipLayerNormalization(x, s, g, b) }"},
@@ -100,7 +100,7 @@ std::string Embedding(const std::string& more, const std::string& outputs,
                       node, " }");
 }
 
-const Form kEmbeddings[] = {
+const ContribForm kEmbeddings[] = {
     {"Embed", Embedding("", "float[2,3,8] y, int32[2] m",
                         "y, m = ms.EmbedLayerNormalization(i, s, w, p, t, g, b)")},
     {"EmbedWithoutSegments",
@@ -118,7 +118,7 @@ const Form kEmbeddings[] = {
 INSTANTIATE_TEST_SUITE_P(Embeddings, ContribTest, testing::ValuesIn(kEmbeddings),
                          testing::PrintToStringParamName());
 
-const Form kProducts[] = {
+const ContribForm kProducts[] = {
     {"MatMul", "(float[2,3,4] a, float[2,4,5] b) => (float[2,3,5] y) { y = ms.FusedMatMul(a, b) }"},
     {"MatMulTransposed",
      "(float[2,4,3] a, float[2,5,4] b) => (float[2,3,5] y) {"
@@ -165,7 +165,7 @@ std::string Packed(const std::string& attributes, const std::string& more_inputs
 const char kFirstKey[] = "f = Constant<value = int32[1,5] {1, 0, 0, 0, 0}>() m = Max(r, f)";
 const char kEnds[] = "c = Constant<value = int32[2] {3, 4}>() m = Sub(c, r)";
 
-const Form kAttentions[] = {
+const ContribForm kAttentions[] = {
     {"Attention", Packed("", "", "", "")},
     {"AttentionScaled", Packed(", scale = 0.2", "", "", "")},
     {"AttentionDefaultScale", Packed(", scale = 0.0", "", "", "")},
@@ -234,7 +234,7 @@ std::string Multi(const std::string& attributes, const std::string& more_inputs,
 const char kPasts[] = ", float[2,2,4,4] pk, float[2,2,4,4] pv";
 const char kPresents[] = ", float[2,2,9,4] nk, float[2,2,9,4] nv";
 
-const Form kMultiHeads[] = {
+const ContribForm kMultiHeads[] = {
     {"Multi", Multi("", "", "", "")},
     {"MultiScaled", Multi(", scale = 0.3", "", "", "")},
     {"MultiBias", Multi("", ", float[24] b", "", ", b")},
@@ -321,7 +321,7 @@ std::string PaddedPrompt(const std::string& attributes, const std::string& more_
                       attributes, ">(q, k, v, , , n, t", more, ") y = Mul(u, kept) }");
 }
 
-const Form kGroups[] = {
+const ContribForm kGroups[] = {
     {"GroupPrompt", Group(1, 4, "", "", 4, kPrompt, ", , n, t")},
     {"GroupPromptScaled", Group(1, 4, ", scale = 0.1", "", 4, kPrompt, ", , n, t")},
     {"GroupPromptEmptyPast",
@@ -381,7 +381,7 @@ const Form kGroups[] = {
 INSTANTIATE_TEST_SUITE_P(Groups, ContribTest, testing::ValuesIn(kGroups),
                          testing::PrintToStringParamName());
 
-const Form kRotations[] = {
+const ContribForm kRotations[] = {
     {"Rotary",
      "(float[2,3,16] x, int64[2,3] i, float[10,4] c, float[10,4] s) => (float[2,3,16] y) {"
      "  y = ms.RotaryEmbedding(x, i, c, s) }"},

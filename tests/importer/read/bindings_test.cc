@@ -126,14 +126,14 @@ TEST(Bindings, BodiesAreBoundToo) {
   EXPECT_TRUE(body.values[body.outputs[0]].is_static());
 }
 
-struct Refusal {
+struct BindingRefusal {
   const char* name;
   ImportOptions options;
   const char* message;
 };
 
 TEST(Bindings, RefusalsNameInputAndDimension) {
-  const Refusal kRefusals[] = {
+  const BindingRefusal kRefusals[] = {
       {"unknown dim",
        {.dims = {{"batchs", 1}}},
        "--dim batchs=1: the model has no dimension of that name; it has 'batch', 'width'"},
@@ -151,7 +151,7 @@ TEST(Bindings, RefusalsNameInputAndDimension) {
        "input 'x', dimension 0: --shape gives 1, but --dim batch=2 gives another size"},
       {"negative dim", {.dims = {{"batch", -2}}}, "--dim batch=-2: want a size of at least 0"},
   };
-  for (const Refusal& refusal : kRefusals) {
+  for (const BindingRefusal& refusal : kRefusals) {
     SCOPED_TRACE(refusal.name);
     Model model = ModelWith({{"x", {"batch", "3"}}, {"z", {"width"}}});
     const absl::Status status = BindDimensions(model, refusal.options);

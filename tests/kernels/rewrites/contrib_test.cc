@@ -27,9 +27,9 @@ std::string Bytes(int count, int modulus = 256) {
 }
 
 // Twelve positions, four heads of eight elements.
-std::string Packed(const std::string& attributes, const std::string& more_inputs,
-                   const std::string& more_outputs, const std::string& arguments,
-                   const std::string& outputs = "y") {
+std::string PackedHeads(const std::string& attributes, const std::string& more_inputs,
+                        const std::string& more_outputs, const std::string& arguments,
+                        const std::string& outputs = "y") {
   return Ms(absl::StrCat("(float[1,12,32] x", more_inputs, ") => (float[1,12,32] y", more_outputs,
                          ") <float[32,96] w, float[96] b> { ", outputs,
                          " = ms.Attention<num_heads = 4", attributes, ">(x, w, b", arguments,
@@ -44,37 +44,41 @@ const std::vector<std::string> kPacked = Units({{"MatrixMultiplication", 1},
                                                 {"SDPA", 1}});
 
 const std::vector<Case> kAttentionCases = {
-    {.name = "plain", .model = Packed("", "", "", ""), .units = kPacked, .low = -0.5, .high = 0.5},
+    {.name = "plain",
+     .model = PackedHeads("", "", "", ""),
+     .units = kPacked,
+     .low = -0.5,
+     .high = 0.5},
     {.name = "causal",
-     .model = Packed(", unidirectional = 1", "", "", ""),
+     .model = PackedHeads(", unidirectional = 1", "", "", ""),
      .units = kPacked,
      .low = -0.5,
      .high = 0.5},
     {.name = "key_mask",
-     .model = Packed("", ", int32[1,12] m", "", ", m"),
+     .model = PackedHeads("", ", int32[1,12] m", "", ", m"),
      .units = kPacked,
      .on_cpu = {"/#0/mask"},
      .low = -0.5,
      .high = 0.5},
     {.name = "key_mask_causal",
-     .model = Packed(", unidirectional = 1", ", int32[1,12] m", "", ", m"),
+     .model = PackedHeads(", unidirectional = 1", ", int32[1,12] m", "", ", m"),
      .units = kPacked,
      .on_cpu = {"/#0/mask"},
      .low = -0.5,
      .high = 0.5},
     {.name = "score_mask",
-     .model = Packed("", ", int32[1,12,12] m", "", ", m"),
+     .model = PackedHeads("", ", int32[1,12,12] m", "", ", m"),
      .units = kPacked,
      .on_cpu = {"/#0/mask"},
      .low = -0.5,
      .high = 0.5},
     {.name = "added",
-     .model = Packed("", ", float[1,1,12,12] a", "", ", , , a"),
+     .model = PackedHeads("", ", float[1,1,12,12] a", "", ", , , a"),
      .units = kPacked,
      .low = -0.5,
      .high = 0.5},
     {.name = "present",
-     .model = Packed("", "", ", float[2,1,4,12,8] n", "", "y, n"),
+     .model = PackedHeads("", "", ", float[2,1,4,12,8] n", "", "y, n"),
      .units = Units({{"MatrixMultiplication", 1},
                      {"ElementWise", 1},
                      {"InputView", 3},
@@ -84,8 +88,8 @@ const std::vector<Case> kAttentionCases = {
      .low = -0.5,
      .high = 0.5},
     {.name = "past",
-     .model = Packed(", unidirectional = 1", ", float[2,1,4,6,8] p", ", float[2,1,4,18,8] n",
-                     ", , p", "y, n"),
+     .model = PackedHeads(", unidirectional = 1", ", float[2,1,4,6,8] p", ", float[2,1,4,18,8] n",
+                          ", , p", "y, n"),
      .units = Units({{"MatrixMultiplication", 1},
                      {"ElementWise", 1},
                      {"InputView", 5},
@@ -223,7 +227,7 @@ const std::vector<Case> kGroupCases = {
 };
 INSTANTIATE_TEST_SUITE_P(ContribGroupQuery, KernelTest, testing::ValuesIn(kGroupCases), CaseName);
 
-const std::vector<Case> kOtherCases = {
+const std::vector<Case> kOtherContribCases = {
     {.name = "rotary",
      .model = Ms("(float[1,12,32] x, int64[1,12] i) => (float[1,12,32] y) <float[16,4] c, "
                  "float[16,4] s> { y = ms.RotaryEmbedding(x, i, c, s) }"),
@@ -344,7 +348,7 @@ const std::vector<Case> kOtherCases = {
      .low = -0.5,
      .high = 0.5},
 };
-INSTANTIATE_TEST_SUITE_P(Contrib, KernelTest, testing::ValuesIn(kOtherCases), CaseName);
+INSTANTIATE_TEST_SUITE_P(Contrib, KernelTest, testing::ValuesIn(kOtherContribCases), CaseName);
 
 }  // namespace
 }  // namespace anemone
