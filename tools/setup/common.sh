@@ -22,7 +22,7 @@ fi
 # One job per core, limited by memory: compiling one file takes up to 1.5 GB.
 jobs=$(awk -v cores="$(nproc)" '/^MemAvailable/ { n = int($2 / 1572864) }
                                 END { print n < 1 ? 1 : n < cores ? n : cores }' /proc/meminfo)
-export CMAKE_BUILD_PARALLEL_LEVEL=$jobs CTEST_PARALLEL_LEVEL=$jobs
+export CMAKE_BUILD_PARALLEL_LEVEL=$jobs CTEST_PARALLEL_LEVEL=$((jobs + 1))  # some tests wait
 
 # pinned PACKAGE: its version in requirements.txt, the only file with versions.
 pinned() { sed -n "s/^$1==\([^ ;]*\).*/\1/p" tools/setup/requirements.txt; }
