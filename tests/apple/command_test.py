@@ -259,6 +259,15 @@ class WithFaults(DeviceTest):
                 self.assertEqual(1, len(lines), done.stderr)
                 self.assertIn("; ", lines[0])
 
+    def test_a_call_that_does_not_end(self):
+        engine = ENGINE.environment("hang#4", ANEMONE_ANE_TIMEOUT="1")  # the second run, after two compiles
+        done = self.run_model("--device", "apple", env=engine)
+        self.assertEqual(1, done.returncode)
+        self.assertIn("an evaluation has not ended after 1s", done.stderr)
+        done = self.run_model("--device", "auto", "--json", env=engine)
+        self.assertEqual(0, done.returncode, done.stderr)
+        self.assertEqual(2, len(json.loads(done.stdout)["warnings"]))  # the other segment cannot use the device either
+
     def test_auto_falls_back_and_says_so(self):
         plain = self.run_model("--device", "software", out="plain")
         self.assertEqual(0, plain.returncode, plain.stderr)
