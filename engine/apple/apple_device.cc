@@ -67,14 +67,17 @@ struct Loaded {
   absl::Status Compile() {
     std::string path;
     ANEMONE_RETURN_IF_ERROR(MakeModel(path));
-    // A model of the same text may have other weights by now, and keeps its folder.
+    // A model of the same text may have other weights by now, or be another process's, and keeps
+    // its folder.
     const std::string text = files.text;
-    for (int i = 2; ModelFolder::IsReserved(path); ++i) {
+    auto taken = ModelFolder::Take(path, files);
+    for (int i = 2; absl::IsAlreadyExists(taken.status()); ++i) {
       files.text = text;
       files.MakeUnique(i);
       ANEMONE_RETURN_IF_ERROR(MakeModel(path));
+      taken = ModelFolder::Take(path, files);
     }
-    ANEMONE_ASSIGN_OR_RETURN(folder, ModelFolder::Take(path, files));
+    ANEMONE_ASSIGN_OR_RETURN(folder, std::move(taken));
     if (Error error = model->Compile()) {
       return Failed(absl::StatusCode::kFailedPrecondition, "the compile", *error,
                     "; compare with `anemone confirm`, or run this segment elsewhere (--device "
@@ -131,7 +134,9 @@ struct Loaded {
     ANEMONE_RETURN_IF_ERROR(folder->Rewrite(next));
     files.weights = next.weights;
     ANEMONE_RETURN_IF_ERROR(Load());
-    return Map();
+    ANEMONE_RETURN_IF_ERROR(Map());
+    is_lost = false;
+    return absl::OkStatus();
   }
 
   // The same; after an error the old weights are put back.
@@ -139,14 +144,21 @@ struct Loaded {
     const ModelFiles before = files;
     absl::Status failed = TakeWeights(next);
     if (failed.ok()) return failed;
+    const absl::Status back = PutBack(before);
+    return absl::Status(failed.code(), absl::StrCat(failed.message(), "; ",
+                                                    back.ok() ? "the device keeps the old weights"
+                                                              : back.message()));
+  }
+
+  // Back to weights that the program had. After an error it has none that the caller expects.
+  absl::Status PutBack(const ModelFiles& before) {
     const absl::Status back = TakeWeights(before);
-    if (back.ok()) {
-      return absl::Status(failed.code(), absl::StrCat(failed.message(), "; the old weights stay"));
-    }
+    if (back.ok()) return back;
     is_lost = true;
-    return absl::Status(failed.code(),
-                        absl::StrCat(failed.message(), "; the program is lost, because its old ",
-                                     "weights could not be loaded again: ", back.message()));
+    return absl::Status(back.code(),
+                        absl::StrCat("the program is lost, because its old weights could not be "
+                                     "loaded again: ",
+                                     back.message()));
   }
 
   absl::Status Evaluate() {
@@ -170,7 +182,8 @@ struct Loaded {
 
 class AppleProgram final : public Program {
  public:
-  AppleProgram(const Network& network, const Target& t, Route r) : target(t), route(r) {
+  AppleProgram(const Network& network, const Target& t, Route r, absl::Duration timeout)
+      : target(t), route(r), free_timeout_(timeout) {
     for (const InputPort& port : network.inputs) {
       inputs_.push_back({port.name, LayoutOf(port.dims, port.format, route)});
     }
@@ -180,8 +193,9 @@ class AppleProgram final : public Program {
   }
   ~AppleProgram() override {
     if (loaded == nullptr) return;
-    // The last owner: the job, on the stream's thread.
-    Stream::OfProcess().Post([loaded = std::move(loaded)]() mutable {
+    // The last owner: the job, on the stream's thread. Waits for it, because a process that ends
+    // before it leaves the model on the device, and its folder.
+    Stream::OfProcess().Free("an unload", free_timeout_, [loaded = std::move(loaded)]() mutable {
       loaded.reset();
       return absl::OkStatus();
     });
@@ -193,6 +207,9 @@ class AppleProgram final : public Program {
   std::shared_ptr<Loaded> loaded;
   BoundPorts in, out;
   mutable std::mutex mutex;  // of the surfaces
+
+ private:
+  const absl::Duration free_timeout_;
 };
 
 // Copies the values of ports to surfaces, or back.
@@ -237,15 +254,19 @@ class AppleReload final : public Reload {
         files_(std::move(files)),
         timeout_(timeout) {}
 
-  absl::Status Apply() override { return Put(files_); }
-  absl::Status Undo() override { return Put(before_); }
+  absl::Status Apply() override {
+    return OnStream([files = files_](Loaded& loaded) { return loaded.ReplaceWeights(files); });
+  }
+  absl::Status Undo() override {
+    return OnStream([files = before_](Loaded& loaded) { return loaded.PutBack(files); });
+  }
 
  private:
-  absl::Status Put(const ModelFiles& files) {
+  absl::Status OnStream(std::function<absl::Status(Loaded&)> change) {
     const std::lock_guard<std::mutex> lock(program_.mutex);
     return Stream::OfProcess().Run(
         "a change of weights", timeout_,
-        [loaded = program_.loaded, files] { return loaded->ReplaceWeights(files); });
+        [loaded = program_.loaded, change = std::move(change)] { return change(*loaded); });
   }
 
   const AppleProgram& program_;
@@ -267,7 +288,7 @@ class AppleDevice final : public Device {
       return absl::FailedPreconditionError(
           absl::StrCat(target.option_name(), " refuses the network: ", checked.verdict.message));
     }
-    auto program = std::make_unique<AppleProgram>(network, target, route);
+    auto program = std::make_unique<AppleProgram>(network, target, route, options_.run_timeout);
     program->loaded = std::make_shared<Loaded>();
     // The program's destructor gives its reference to the stream, so no other may outlive it.
     const std::shared_ptr<Loaded>& loaded = program->loaded;
@@ -360,9 +381,14 @@ class AppleDevice final : public Device {
 absl::StatusOr<std::unique_ptr<Device>> OpenAppleDevice(const AppleOptions& options) {
   ANEMONE_ASSIGN_OR_RETURN(auto driver, apple::OpenDriver());
   AppleOptions used = options;
-  int64_t seconds = 0;
+  constexpr int kLongest = 86400;
+  int seconds = 0;
   const char* timeout = std::getenv("ANEMONE_ANE_TIMEOUT");
-  if (timeout != nullptr && absl::SimpleAtoi(timeout, &seconds) && seconds > 0) {
+  if (timeout != nullptr && *timeout != '\0') {
+    if (!absl::SimpleAtoi(timeout, &seconds) || seconds < 1 || seconds > kLongest) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "ANEMONE_ANE_TIMEOUT: '", timeout, "' is not a number of seconds; give 1 to ", kLongest));
+    }
     used.run_timeout = absl::Seconds(seconds);
   }
   return std::make_unique<apple::AppleDevice>(std::move(driver), used);
@@ -372,5 +398,7 @@ absl::StatusOr<const Target*> AppleHostTarget() {
   ANEMONE_ASSIGN_OR_RETURN(auto driver, apple::OpenDriver());
   return apple::TargetOfChip(driver->Chip());
 }
+
+absl::Status CheckAppleDevice() { return apple::Stream::OfProcess().Check(); }
 
 }  // namespace anemone

@@ -10,7 +10,8 @@
 // Errors of Compile(): kFailedPrecondition (CheckNetwork or the compiler refuses the network; the
 // target is not that of this machine), kUnimplemented (no format can hold the network),
 // kResourceExhausted (the limit of compiles of a process is reached; a surface cannot be made),
-// kAborted (something else writes to the model's folder).
+// kPermissionDenied (a file cannot be written), kAborted (something else writes to the model's
+// folder).
 // Errors of Run(): kFailedPrecondition (status 0x1d), kInternal (another failure).
 // Errors of both: kDeadlineExceeded (a call of the framework has not ended in time), kUnavailable
 // (an earlier call has not ended yet).
@@ -38,12 +39,16 @@ struct AppleOptions {
 };
 
 // kUnimplemented if this machine has no engine, or its framework lacks something: the message
-// names it, and the remedy. The environment variable ANEMONE_ANE_TIMEOUT, in seconds, goes before
-// `run_timeout`.
+// names it, and the remedy. The environment variable ANEMONE_ANE_TIMEOUT, 1 to 86400 seconds, goes
+// before `run_timeout`; kInvalidArgument if it is something else.
 absl::StatusOr<std::unique_ptr<Device>> OpenAppleDevice(const AppleOptions& options = {});
 
 // The compile target of this machine's engine; null if its chip is not known. Errors as above.
 absl::StatusOr<const Target*> AppleHostTarget();
+
+// kUnavailable while a call of the framework has not ended in time: only another process can use
+// the device.
+absl::Status CheckAppleDevice();
 
 }  // namespace anemone
 

@@ -1,5 +1,6 @@
 #include "engine/apple/fallback_device.h"
 
+#include <functional>
 #include <mutex>
 #include <utility>
 
@@ -26,35 +27,50 @@ struct FallbackProgram final : public Program {
   mutable std::unique_ptr<Program> second;  // once it is needed; then it runs
 };
 
-// A reload on the first device. The second, if it is needed later, compiles what the first has.
+// A reload on the first device, or else the new network on the second. The second, if it is needed
+// later, compiles what the first has.
 class FallbackReload final : public Reload {
  public:
+  // Compiles the network on the second device, and tells why.
+  using MakeSecond = std::function<absl::StatusOr<std::unique_ptr<Program>>(
+      const Network& network, const absl::Status& why)>;
+
   FallbackReload(const FallbackProgram& program, std::unique_ptr<Reload> first,
-                 const Network& network)
+                 const Network& network, MakeSecond make_second)
       : program_(program),
         first_(std::move(first)),
-        network_(std::make_shared<const Network>(network)) {}
+        network_(std::make_shared<const Network>(network)),
+        make_second_(std::move(make_second)) {}
 
   absl::Status Apply() override {
-    ANEMONE_RETURN_IF_ERROR(first_->Apply());
-    Swap();
+    const absl::Status applied = first_->Apply();
+    is_on_first_ = applied.ok();
+    std::unique_ptr<Program> second;
+    if (!is_on_first_) {
+      ANEMONE_ASSIGN_OR_RETURN(second, make_second_(*network_, applied));
+    }
+    Swap(std::move(second));
     return absl::OkStatus();
   }
   absl::Status Undo() override {
-    Swap();
-    return first_->Undo();
+    Swap(nullptr);
+    // If it is lost, its next run fails, and then the second device runs it.
+    if (is_on_first_) first_->Undo().IgnoreError();
+    return absl::OkStatus();
   }
 
  private:
-  void Swap() {
+  void Swap(std::unique_ptr<Program> second) {
     const std::lock_guard<std::mutex> lock(program_.mutex);
     std::swap(program_.network, network_);
-    program_.second.reset();
+    program_.second = std::move(second);
   }
 
   const FallbackProgram& program_;
   const std::unique_ptr<Reload> first_;
   std::shared_ptr<const Network> network_;
+  const MakeSecond make_second_;
+  bool is_on_first_ = true;
 };
 
 std::string NameOf(const Network& network) {
@@ -95,7 +111,15 @@ class FallbackDevice final : public Device {
       return absl::UnimplementedError("the program is on the second device");
     }
     ANEMONE_ASSIGN_OR_RETURN(auto reload, first_->PrepareReload(*program.first, network));
-    return std::make_unique<FallbackReload>(program, std::move(reload), network);
+    return std::make_unique<FallbackReload>(
+        program, std::move(reload), network,
+        [this, &program](const Network& changed,
+                         const absl::Status& why) -> absl::StatusOr<std::unique_ptr<Program>> {
+          ANEMONE_ASSIGN_OR_RETURN(auto made,
+                                   second_->Compile(changed, program.target, program.route));
+          Tell(changed, "did not take its new weights", why);
+          return made;
+        });
   }
 
   absl::Status Run(const Program& base, const Request& request) override {

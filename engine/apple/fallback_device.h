@@ -14,9 +14,9 @@
 
 namespace anemone {
 
-// A program keeps its network, so that the second device can compile it after a run that failed;
-// from then on the second device runs it. Errors are those of the second device. `note` may be
-// called from several threads at a time.
+// A program keeps its network, so that the second device can compile it after a run or a reload
+// that failed; from then on the second device runs it. Errors are those of the second device.
+// `note` may be called from several threads at a time.
 std::unique_ptr<Device> MakeFallbackDevice(std::unique_ptr<Device> first,
                                            std::unique_ptr<Device> second,
                                            std::function<void(const std::string&)> note);

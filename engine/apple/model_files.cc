@@ -116,12 +116,16 @@ absl::StatusOr<ModelFiles> WriteTo(const std::string& folder, const Network& net
 
 absl::StatusOr<ModelFiles> WriteModelFiles(const Network& network, const Target& target,
                                            Route route, bool judges) {
-  std::string folder = (fs::temp_directory_path() / "anemone-model.XXXXXX").string();
+  std::error_code error;
+  const fs::path temporary = fs::temp_directory_path(error);
+  if (error) {
+    return absl::PermissionDeniedError(absl::StrCat(
+        "the folder for temporary files: ", error.message(), "; set TMPDIR to a folder"));
+  }
+  std::string folder = (temporary / "anemone-model.XXXXXX").string();
   if (mkdtemp(folder.data()) == nullptr) return NotWritten(folder);
-  const absl::Cleanup remove = [&] {  // mapped files stay readable
-    std::error_code error;
-    fs::remove_all(folder, error);
-  };
+  // Mapped files stay readable.
+  const absl::Cleanup remove = [&] { fs::remove_all(folder, error); };
   ANEMONE_ASSIGN_OR_RETURN(ModelFiles files, WriteTo(folder, network, target, route, judges));
   files.key = HashOf(absl::StrCat(files.text, files.weights_hash));
   return files;

@@ -1,5 +1,11 @@
 #include "engine/apple/model_folder.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -38,31 +44,51 @@ absl::Status Changed(const std::string& path, absl::string_view why) {
                                          "process, or set TMPDIR to a folder of your own"));
 }
 
+absl::Status Used(const std::string& path) {
+  return absl::AlreadyExistsError(absl::StrCat("model folder '", path, "': another model uses it"));
+}
+
+// The folder, made and locked against other processes.
+absl::StatusOr<int> LockedFolder(const std::string& path) {
+  while (true) {
+    std::error_code error;
+    fs::create_directories(path, error);
+    const int folder = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (folder < 0) return NotWritten(path);
+    if (::flock(folder, LOCK_EX | LOCK_NB) != 0) {
+      if (errno != EWOULDBLOCK) return folder;  // a file system without locks
+      ::close(folder);
+      return Used(path);
+    }
+    struct stat locked, named;
+    if (::fstat(folder, &locked) == 0 && ::stat(path.c_str(), &named) == 0 &&
+        locked.st_dev == named.st_dev && locked.st_ino == named.st_ino) {
+      return folder;
+    }
+    ::close(folder);  // another process has removed it meanwhile
+  }
+}
+
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<const ModelFolder>> ModelFolder::Take(const std::string& path,
                                                                      const ModelFiles& files) {
+  std::shared_ptr<const ModelFolder> made;  // its destructor takes the mutex
   const std::lock_guard<std::mutex> lock(mutex);
   std::weak_ptr<const ModelFolder>& owner = Owners()[path];
   if (auto living = owner.lock()) {
-    if (living->key_ == files.key && !living->is_reserved_) return living;
+    if (living->is_reserved_) return Used(path);
+    if (living->key_ == files.key) return living;
     return Changed(path, "a model that is still used has the same text and other weights");
   }
-  std::shared_ptr<const ModelFolder> made(new ModelFolder(path, files.key));
+  ANEMONE_ASSIGN_OR_RETURN(const int folder, LockedFolder(path));
+  made.reset(new ModelFolder(path, files.key, folder));
   ANEMONE_RETURN_IF_ERROR(Write(fs::path(path) / files.text_name, files.text));
   for (const ModelFiles::Weights& weights : files.weights) {
     ANEMONE_RETURN_IF_ERROR(Write(fs::path(path) / weights.path, weights.bytes()));
   }
   owner = made;
   return made;
-}
-
-bool ModelFolder::IsReserved(const std::string& path) {
-  const std::lock_guard<std::mutex> lock(mutex);
-  const auto owner = Owners().find(path);
-  if (owner == Owners().end()) return false;
-  const auto living = owner->second.lock();
-  return living != nullptr && living->is_reserved_;
 }
 
 absl::Status ModelFolder::Reserve() const {
@@ -96,10 +122,13 @@ absl::Status ModelFolder::Check(const ModelFiles& files) const {
 ModelFolder::~ModelFolder() {
   const std::lock_guard<std::mutex> lock(mutex);
   const auto owner = Owners().find(path_);
-  if (owner != Owners().end() && !owner->second.expired()) return;  // another took it since
-  if (owner != Owners().end()) Owners().erase(owner);
-  std::error_code error;
-  fs::remove_all(path_, error);
+  const bool is_taken = owner != Owners().end() && !owner->second.expired();  // by another, since
+  if (!is_taken) {
+    if (owner != Owners().end()) Owners().erase(owner);
+    std::error_code error;
+    fs::remove_all(path_, error);
+  }
+  ::close(folder_);
 }
 
 }  // namespace anemone::apple

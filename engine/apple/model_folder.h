@@ -1,6 +1,7 @@
 // engine/apple/model_folder.h: the folder of a model, which the framework names and the compiler
 // reads. Models with the same text share one folder (device.md, "Rules that bite"), so it is
-// deleted when the last of them is gone.
+// deleted when the last of them is gone. Processes do not share one: one would delete what the
+// other has not loaded yet.
 #ifndef ANEMONE_ENGINE_APPLE_MODEL_FOLDER_H_
 #define ANEMONE_ENGINE_APPLE_MODEL_FOLDER_H_
 
@@ -16,16 +17,14 @@ namespace anemone::apple {
 class ModelFolder {
  public:
   // Writes the files of a model to the folder `path`, which is made, unless a living model has
-  // written the same. kPermissionDenied (a file cannot be written), kAborted (a living model has
-  // written other files there).
+  // written the same. kAlreadyExists (another process uses the folder, or a living model has
+  // reserved it: give the model another text), kPermissionDenied (a file cannot be written),
+  // kAborted (a living model has written other files there).
   static absl::StatusOr<std::shared_ptr<const ModelFolder>> Take(const std::string& path,
                                                                  const ModelFiles& files);
 
   // kAborted if a file is not the one that was written: something else uses the folder.
   absl::Status Check(const ModelFiles& files) const;
-
-  // Whether a living model has reserved the folder `path`.
-  static bool IsReserved(const std::string& path);
 
   // Keeps the folder for its only model, so that no later model with the same text shares it.
   // kUnimplemented: another living model does.
@@ -40,9 +39,11 @@ class ModelFolder {
   ~ModelFolder();
 
  private:
-  ModelFolder(std::string path, std::string key) : path_(std::move(path)), key_(std::move(key)) {}
+  ModelFolder(std::string path, std::string key, int folder)
+      : path_(std::move(path)), key_(std::move(key)), folder_(folder) {}
 
   const std::string path_, key_;
+  const int folder_;                  // open, so that it stays locked
   mutable bool is_reserved_ = false;  // guarded by a mutex of model_folder.cc
 };
 

@@ -10,7 +10,7 @@
 namespace anemone::apple {
 namespace {
 
-constexpr std::chrono::minutes kLongestQueue{10};  // for jobs that nobody waits for
+constexpr std::chrono::minutes kLongestQueue{10};  // after a job that nobody waits for
 
 }  // namespace
 
@@ -19,11 +19,30 @@ Stream& Stream::OfProcess() {
   return stream;
 }
 
-void Stream::Add(std::shared_ptr<Task> task) {
-  tasks_.push_back(std::move(task));
+std::shared_ptr<Stream::Task> Stream::Add(Job job) {
+  auto task = std::make_shared<Task>();
+  task->job = std::move(job);
+  tasks_.push_back(task);
   if (!has_thread_) std::thread([this] { Work(); }).detach();
   has_thread_ = true;
   changed_.notify_all();
+  return task;
+}
+
+bool Stream::WaitForBegin(const Task& task, std::unique_lock<std::mutex>& lock) {
+  changed_.wait_for(lock, kLongestQueue, [&] { return task.began || !stalled_.empty(); });
+  if (!task.began && stalled_.empty()) stalled_ = "an unload";
+  return task.began;
+}
+
+bool Stream::WaitForEnd(const Task& task, const std::string& what, absl::Duration timeout,
+                        std::unique_lock<std::mutex>& lock) {
+  if (changed_.wait_for(lock, absl::ToChronoNanoseconds(timeout), [&] { return task.ended; })) {
+    return true;
+  }
+  stalled_ = what;
+  changed_.notify_all();
+  return false;
 }
 
 absl::Status Stream::Stalled() const {
@@ -33,22 +52,14 @@ absl::Status Stream::Stalled() const {
 }
 
 absl::Status Stream::Run(const std::string& what, absl::Duration timeout, Job job) {
-  const auto task = std::make_shared<Task>();
-  task->job = std::move(job);
   std::unique_lock<std::mutex> lock(mutex_);
   if (!stalled_.empty()) return Stalled();
-  Add(task);
-  changed_.wait_for(lock, kLongestQueue, [&] { return task->began || !stalled_.empty(); });
-  if (!task->began) {
-    if (stalled_.empty()) stalled_ = "an unload";
+  const std::shared_ptr<Task> task = Add(std::move(job));
+  if (!WaitForBegin(*task, lock)) {
     tasks_.erase(std::find(tasks_.begin(), tasks_.end(), task));
     return Stalled();
   }
-  if (changed_.wait_for(lock, absl::ToChronoNanoseconds(timeout), [&] { return task->ended; })) {
-    return task->status;
-  }
-  stalled_ = what;
-  changed_.notify_all();
+  if (WaitForEnd(*task, what, timeout, lock)) return task->status;
   return absl::DeadlineExceededError(
       absl::StrCat("device: ", what, " has not ended after ", absl::FormatDuration(timeout),
                    "; the completion may be lost: start another process"));
@@ -59,11 +70,10 @@ absl::Status Stream::Check() {
   return stalled_.empty() ? absl::OkStatus() : Stalled();
 }
 
-void Stream::Post(Job job) {
-  const auto task = std::make_shared<Task>();
-  task->job = std::move(job);
-  const std::lock_guard<std::mutex> lock(mutex_);
-  Add(task);
+void Stream::Free(const std::string& what, absl::Duration timeout, Job job) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  const std::shared_ptr<Task> task = Add(std::move(job));
+  if (WaitForBegin(*task, lock)) WaitForEnd(*task, what, timeout, lock);
 }
 
 void Stream::Work() {

@@ -36,9 +36,9 @@ class Stream {
   // kUnavailable while a job is still running after its timeout.
   absl::Status Check();
 
-  // Runs `job` after the jobs before it, without waiting. It runs even if an earlier job ended
-  // after its timeout.
-  void Post(Job job);
+  // Runs `job`, which frees something, as Run() does. But it is not given up: if an earlier job is
+  // still running after its timeout, it runs when that one has ended, and is not waited for.
+  void Free(const std::string& what, absl::Duration timeout, Job job);
 
  private:
   struct Task {
@@ -48,8 +48,14 @@ class Stream {
   };
 
   Stream() = default;
-  void Add(std::shared_ptr<Task> task);  // with mutex_ held
   void Work();
+  // These are called with mutex_ held.
+  std::shared_ptr<Task> Add(Job job);
+  // Whether the task has begun; false if a job before it is over its time.
+  bool WaitForBegin(const Task& task, std::unique_lock<std::mutex>& lock);
+  // Whether the task has ended in time.
+  bool WaitForEnd(const Task& task, const std::string& what, absl::Duration timeout,
+                  std::unique_lock<std::mutex>& lock);
   absl::Status Stalled() const;
 
   std::mutex mutex_;

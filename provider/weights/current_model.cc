@@ -25,14 +25,12 @@ LoadSetup WithWeights(const LoadSetup& setup, std::shared_ptr<const NewWeights> 
   return changed;
 }
 
-// Applies all of them or none.
+// Applies all of them or none. What cannot be undone is lost, and says so when it runs.
 absl::Status ApplyAll(const std::vector<std::unique_ptr<Reload>>& reloads) {
   for (size_t i = 0; i < reloads.size(); ++i) {
     absl::Status failed = reloads[i]->Apply();
     if (failed.ok()) continue;
-    while (i > 0) {
-      ANEMONE_RETURN_IF_ERROR(reloads[--i]->Undo());
-    }
+    while (i > 0) reloads[--i]->Undo().IgnoreError();
     return failed;
   }
   return absl::OkStatus();

@@ -6,6 +6,7 @@ faults. In the command, in the Python package and in the plugin.
 
 import json
 import pathlib
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -98,6 +99,39 @@ class OnTheStandin(DeviceTest):
             exact = self.run_model("--numerics", "exact", "--device", "software", "--route", route, out="exact")
             self.assertEqual(0, exact.returncode, exact.stderr)
             self.assertEqual(standin.arrays(self.folder / "exact"), standin.arrays(self.folder / route))
+
+    def test_no_model_is_left(self):
+        """A model that is not unloaded stays on the device, and its folder on the disk."""
+        commands = [("run", self.model), ("bench", self.model), ("run", self.model, "--route", "mil"),
+                    ("confirm", "softmax", "--input", "1x8x16x16")]
+        for i, command in enumerate(commands * 3):
+            with self.subTest(command):
+                temporary = self.folder / f"temporary{i}"
+                temporary.mkdir()
+                done = standin.run(ANEMONE, *command, "--device", "apple",
+                                   env=ENGINE.environment(TMPDIR=str(temporary)))
+                self.assertEqual(0, done.returncode, done.stderr)
+                self.assertEqual([], [path for path in temporary.rglob("*") if path.is_file()])
+
+    def test_processes_that_run_the_same_model(self):
+        words = [str(word) for word in (ANEMONE, "run", self.model, "--device", "apple")]
+        processes = [subprocess.Popen(words, env=ENGINE.environment(TMPDIR=str(self.folder)), text=True,
+                                      stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) for _ in range(6)]
+        told = [process.communicate()[1] for process in processes]
+        self.assertEqual([0] * 6, [process.returncode for process in processes], told)
+        self.assertEqual([], [path for path in (self.folder / "anemone-standin").rglob("*") if path.is_file()])
+
+    def test_settings_of_the_environment(self):
+        for variables, told in (({"ANEMONE_ANE_TIMEOUT": "soon"}, "ANEMONE_ANE_TIMEOUT: 'soon' is not .*give 1 to"),
+                                ({"ANEMONE_ANE_TIMEOUT": "0"}, "ANEMONE_ANE_TIMEOUT: '0' is not"),
+                                ({"ANEMONE_ANE_TIMEOUT": "99999999999999999999"}, "ANEMONE_ANE_TIMEOUT: "),
+                                ({"TMPDIR": "/none"}, "the folder for temporary files: .*; set TMPDIR to a folder")):
+            with self.subTest(told):
+                done = self.run_model("--device", "apple", env=ENGINE.environment(**variables))
+                self.assertEqual(1, done.returncode)
+                self.assertRegex(done.stderr, told)
+        done = self.run_model("--device", "apple", env=ENGINE.environment(ANEMONE_ANE_TIMEOUT="86400"))
+        self.assertEqual(0, done.returncode, done.stderr)
 
     def test_the_older_form_of_requests(self):
         fault = "message:requestWithInputs:inputIndices:outputs:outputIndices:procedureIndex:"
@@ -195,13 +229,25 @@ class Judging(DeviceTest):
         self.assertIn("want netplist or mil", results["wrong"]["error"])
         done = standin.run(ANEMONE, *words, env=ENGINE.environment("load"))
         self.assertIn("3 cases: 1 agree, 0 differ, 2 unknown", done.stdout)
+        # More than one process can compile, and calls that do not end: the cases after them go on.
+        (self.folder / "cases.json").write_text(json.dumps([cases[0]] * 125))
+        done = standin.run(ANEMONE, *words, env=ENGINE.environment())
+        self.assertIn("125 cases: 125 agree, 0 differ, 0 unknown", done.stdout, done.stderr)
+        (self.folder / "cases.json").write_text(json.dumps([cases[0]] * 5))
+        # Each compile and each run may hang, so the fourth time is the second case's run.
+        done = standin.run(ANEMONE, *words, env=ENGINE.environment("hang#4", ANEMONE_ANE_TIMEOUT="1"))
+        self.assertIn("5 cases: 3 agree, 0 differ, 2 unknown", done.stdout, done.stderr)
+        results = json.loads((self.folder / "results.json").read_text())["results"]
+        self.assertEqual(["runs", "fails", "runs", "fails", "runs"],
+                         [result["on_device"]["answer"] for result in results])
+        self.assertIn("an evaluation has not ended", results[1]["on_device"]["message"])
         done = standin.run(ANEMONE, *words)
         self.assertEqual(1, done.returncode)
         self.assertIn("this system is not macOS", done.stderr)
 
 
 class WithFaults(DeviceTest):
-    FAULTS = ("compile", "compile-silent", "compile#2", "load", "map", "surface", "0x1d", "evaluate",
+    FAULTS = ("unwritable", "compile", "compile-silent", "compile#2", "load", "map", "surface", "0x1d", "evaluate",
               "evaluate#2", "other-port", "stale", "exception", "lock")
 
     def test_apple_ends_in_one_error(self):
@@ -212,6 +258,15 @@ class WithFaults(DeviceTest):
                 lines = [line for line in done.stderr.splitlines() if "error" in line.lower()]
                 self.assertEqual(1, len(lines), done.stderr)
                 self.assertIn("; ", lines[0])
+
+    def test_a_call_that_does_not_end(self):
+        engine = ENGINE.environment("hang#4", ANEMONE_ANE_TIMEOUT="1")  # the second run, after two compiles
+        done = self.run_model("--device", "apple", env=engine)
+        self.assertEqual(1, done.returncode)
+        self.assertIn("an evaluation has not ended after 1s", done.stderr)
+        done = self.run_model("--device", "auto", "--json", env=engine)
+        self.assertEqual(0, done.returncode, done.stderr)
+        self.assertEqual(2, len(json.loads(done.stdout)["warnings"]))  # the other segment cannot use the device either
 
     def test_auto_falls_back_and_says_so(self):
         plain = self.run_model("--device", "software", out="plain")

@@ -28,6 +28,7 @@ const Fault kFaults[] = {
     {"descriptor", false, StatusCode::kInternal, "no descriptor was made", "docs/apple.md"},
     {"exception", false, StatusCode::kInternal, "an injected exception", "docs/apple.md"},
     {"folder", false, StatusCode::kInternal, "naming the model's folder", "docs/apple.md"},
+    {"unwritable", false, StatusCode::kPermissionDenied, "cannot be written", "choose a folder"},
     {"compile", false, StatusCode::kFailedPrecondition, "ANECCompile() FAILED", "anemone confirm"},
     {"compile-silent", false, StatusCode::kFailedPrecondition, "failed without a message",
      "anemone confirm"},

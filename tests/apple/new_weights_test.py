@@ -4,6 +4,7 @@ and no compile.
     new_weights_test.py DRIVER STANDIN
 """
 
+import ctypes
 import os
 import sys
 import tempfile
@@ -69,6 +70,23 @@ def main():
         thread.join()
     assert not wrong, wrong
     assert compiles() == made, f"{compiles() - made} compiles for new weights"
+    # Weights that the second segment does not take: none of the segments has them.
+    fault = ctypes.CDLL(sys.argv[2]).anemone_standin_fault
+    fault(b"load#2")
+    try:
+        session.update_weights(model(3)[1])
+        raise AssertionError("the update did not fail")
+    except RuntimeError as error:
+        assert "Program load failure" in str(error), error
+    assert session.run({"x": x})["y"].tobytes() == want[1], "some of the weights are new"
+    # With `auto`, the software engine takes the segment over.
+    auto = ane.Session(model(1)[0], device="auto", **keywords)
+    fault(b"load#2")
+    auto.update_weights(model(3)[1])
+    fault(b"")
+    numpy.testing.assert_allclose(auto.run({"x": x})["y"], numpy.frombuffer(want[2], numpy.float32).reshape(1, 32),
+                                  rtol=5e-3)
+    assert any("did not take its new weights" in warning for warning in auto.run_warnings), auto.run_warnings
     # Another session of the file has the file's weights.
     other = ane.Session(model(1)[0], device="apple", **keywords)
     assert other.run({"x": x})["y"].tobytes() == want[0]

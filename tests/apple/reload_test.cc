@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "engine/apple/fallback_device.h"
 #include "tests/apple/on_standin.h"
 #include "tests/status_matchers.h"
 
@@ -11,6 +12,7 @@ namespace {
 
 using absl::StatusCode;
 using testing::AllOf;
+using testing::ElementsAre;
 using testing::HasSubstr;
 
 constexpr char kNoneReloaded[] = "objects 0, surfaces 0, loaded 0, mapped 0";
@@ -91,7 +93,7 @@ TEST_F(ReloadTest, AFaultLeavesTheOldWeights) {
     ASSERT_THAT(reload, IsOk());
     SetFault(fault);
     EXPECT_THAT((*reload)->Apply(),
-                StatusIs(StatusCode::kInternal, HasSubstr("the old weights stay")));
+                StatusIs(StatusCode::kInternal, HasSubstr("the device keeps the old weights")));
     EXPECT_EQ(Run(*program), before);
     SetFault("");
     EXPECT_THAT((*reload)->Apply(), IsOk());
@@ -113,7 +115,65 @@ TEST_F(ReloadTest, AProgramThatCannotGoBackIsLost) {
               StatusIs(StatusCode::kFailedPrecondition,
                        AllOf(HasSubstr("was lost"), HasSubstr("load the model again"))));
   const auto other = Compile(Route::kNetplist, 2);
-  EXPECT_FALSE(Run(*other).empty());
+  const auto want = Run(*other);
+  // The next weights that it takes make it whole again.
+  ASSERT_THAT((*reload)->Undo(), IsOk());
+  EXPECT_EQ(Run(*program), want);
+}
+
+TEST_F(ReloadTest, AnUndoThatFailsLeavesNoProgramWithTheNewWeights) {
+  const auto program = Compile(Route::kNetplist, 2);
+  auto reload = device_->PrepareReload(
+      *program, SmallNetwork(Route::kNetplist, kReloadedDims, kReloadedDims, 3));
+  ASSERT_THAT(reload, IsOk());
+  ASSERT_THAT((*reload)->Apply(), IsOk());
+  SetFault("load#1");
+  EXPECT_THAT((*reload)->Undo(), StatusIs(StatusCode::kInternal, HasSubstr("the program is lost")));
+  EXPECT_THAT(Results(*device_, *program),
+              StatusIs(StatusCode::kFailedPrecondition, HasSubstr("was lost")));
+}
+
+// The device of --device auto.
+class FallbackReloadTest : public ReloadTest {
+ protected:
+  FallbackReloadTest() {
+    device_ = MakeFallbackDevice(std::move(device_), ExactDevice(),
+                                 [this](const std::string& note) { notes_.push_back(note); });
+    program_ = Compile(Route::kNetplist, 2);
+    two_ = Run(*program_);
+    three_ = Run(*Compile(Route::kNetplist, 3));
+    auto reload = device_->PrepareReload(
+        *program_, SmallNetwork(Route::kNetplist, kReloadedDims, kReloadedDims, 3));
+    EXPECT_THAT(reload, IsOk());
+    if (reload.ok()) reload_ = *std::move(reload);
+  }
+
+  std::vector<std::string> notes_;
+  std::unique_ptr<Program> program_;
+  std::vector<std::string> two_, three_;  // results with the weights 2 and 3
+  std::unique_ptr<Reload> reload_;
+};
+
+TEST_F(FallbackReloadTest, NewWeightsThatTheDeviceDoesNotTakeRunOnTheOther) {
+  SetFault("load#1");
+  ASSERT_THAT(reload_->Apply(), IsOk());
+  EXPECT_THAT(notes_, ElementsAre(AllOf(HasSubstr("did not take its new weights on the device"),
+                                        HasSubstr("so it runs on the device software"),
+                                        HasSubstr("load failure"))));
+  EXPECT_EQ(Run(*program_), three_);
+  ASSERT_THAT(reload_->Undo(), IsOk());
+  EXPECT_EQ(Run(*program_), two_);
+  EXPECT_EQ(notes_.size(), 1);  // the device has the old weights
+}
+
+TEST_F(FallbackReloadTest, ALostProgramRunsOnTheOtherWithTheOldWeights) {
+  ASSERT_THAT(reload_->Apply(), IsOk());
+  EXPECT_EQ(Run(*program_), three_);
+  SetFault("load");
+  ASSERT_THAT(reload_->Undo(), IsOk());
+  SetFault("");
+  EXPECT_EQ(Run(*program_), two_);
+  EXPECT_THAT(notes_, ElementsAre(HasSubstr("the program was lost")));
 }
 
 }  // namespace

@@ -18,6 +18,7 @@
 #include "engine/apple/apple_device.h"
 #include "engine/formats/json.h"
 #include "engine/formats/json_keys.h"
+#include "engine/software/device_limits.h"
 #include "kernels/mil.h"
 #include "partitioner/plan_json.h"
 #include "provider/new_file.h"
@@ -57,7 +58,8 @@ absl::StatusOr<Json> AskCase(const Json& from, Device& device, const Target& tar
   return json;
 }
 
-// In a child: the results of some cases, as text.
+// In a child: the results of the first cases, as text. The others need another process if a call
+// of the device has not ended.
 absl::StatusOr<std::string> AskCases(const std::vector<Json>& cases) {
   ANEMONE_ASSIGN_OR_RETURN(const std::unique_ptr<Device> device, DeviceToAsk());
   ANEMONE_ASSIGN_OR_RETURN(const Target* const host, AppleHostTarget());
@@ -74,6 +76,7 @@ absl::StatusOr<std::string> AskCases(const std::vector<Json>& cases) {
       result = Json{{"id", id}, {"error", std::string(result.status().message())}};
     }
     results.push_back(*std::move(result));
+    if (!CheckAppleDevice().ok()) break;
   }
   return JsonText({{"device", device->name()},
                    {"target", std::string(host->option_name())},
@@ -97,8 +100,8 @@ class SelfTester {
 
   absl::StatusOr<Json> Run(const Json& cases) {
     const auto at_once = static_cast<size_t>(device_limit::kCompilesPerProcess.value);
-    for (size_t first = 0; first < cases.size(); first += at_once) {
-      const size_t end = std::min(first + at_once, cases.size());
+    while (asked() < cases.size()) {
+      const size_t first = asked(), end = std::min(first + at_once, cases.size());
       progress_.Step(absl::StrCat("asking the engine, case ", first + 1, " of ", cases.size()));
       ANEMONE_RETURN_IF_ERROR(Ask({cases.begin() + first, cases.begin() + end}));
     }
@@ -108,7 +111,10 @@ class SelfTester {
   }
 
  private:
-  // If the process of several cases ends without a result, each case gets a process of its own.
+  size_t asked() const { return document_["results"].size(); }
+
+  // Asks about the first of these cases, or all. If the process of several cases ends without a
+  // result, each case gets a process of its own.
   absl::Status Ask(const std::vector<Json>& cases) {
     auto made = AskInChild(cases);
     if (made.ok()) {
@@ -134,6 +140,11 @@ class SelfTester {
           result.contains("on_device") ? result["on_device"]["differs"] : Json(nullptr);
       ++(differs.is_null() ? unknown_ : differs.get<bool>() ? differ_ : agree_);
       document_["results"].push_back(result);
+    }
+    // The next process waits as this one would (device.md).
+    const Json& last = made["results"].back();
+    if (last.contains("on_device") && last["on_device"]["answer"] == "refuses") {
+      ProcessCompiles().Fail();
     }
   }
 

@@ -225,6 +225,7 @@ std::vector<Memory> MemoryOf(NSArray* surfaces, NSArray* indices) {
   return StringOf(_model->identifier());
 }
 - (NSString*)localModelPath {
+  if (Happens("unwritable")) return @"/dev/null/model";
   return Happens("folder") ? nil : StringOf(_model->folder());
 }
 - (BOOL)compileWithQoS:(unsigned int)qos options:(NSDictionary*)options error:(NSError**)error {

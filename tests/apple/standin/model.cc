@@ -1,7 +1,5 @@
 #include "tests/apple/standin/model.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
@@ -128,14 +126,14 @@ std::string ChipName() {
   return chip == nullptr ? "Apple M1" : chip;
 }
 
-// As with the framework, models with the same text and file names have the same identifier.
+// As with the framework, models with the same text and file names have the same identifier, and so
+// the same folder, also in other processes.
 Model::Model(bool is_mil, std::string text, std::map<std::string, std::string> weights)
     : is_mil_(is_mil), text_(std::move(text)), weights_(std::move(weights)) {
   size_t hash = std::hash<std::string>()(text_);
   for (const auto& [name, bytes] : weights_) hash = hash * 31 + std::hash<std::string>()(name);
   identifier_ = absl::StrFormat("%016x", hash);
-  folder_ = (fs::temp_directory_path() / absl::StrCat("anemone-standin-", getpid()) / identifier_)
-                .string();
+  folder_ = (fs::temp_directory_path() / "anemone-standin" / identifier_).string();
 }
 
 Model::~Model() { Unload(); }
