@@ -155,7 +155,7 @@ absl::Status ExpandEmbedLayerNormalization(ContribBody& b) {
   {
     const ContribBody::Aside aside(b, "embeddings");
     word = b.Gather(b.input(kWordTable), 0, b.input(kWords));
-    position = b.Has(kPositionIds) ? b.Gather(b.input(kPositionTable), 0, b.input(kPositions))
+    position = b.Has(kPositionIds) ? b.Gather(b.input(kPositionTable), 0, b.input(kPositionIds))
                                    : b.Slice(b.input(kPositionTable), 0, 0, words[1]);
     if (b.Has(kSegments)) segment = b.Gather(b.input(kSegmentTable), 0, b.input(kSegments));
     if (b.Makes(1)) ANEMONE_RETURN_IF_ERROR(b.Give(1, MaskIndex(b, words)));
