@@ -152,7 +152,7 @@ struct Loaded {
 
   // Back to weights that the program had. After an error it has none that the caller expects.
   absl::Status PutBack(const ModelFiles& before) {
-    const absl::Status back = TakeWeights(before);
+    absl::Status back = TakeWeights(before);
     if (back.ok()) return back;
     is_lost = true;
     return absl::Status(back.code(),

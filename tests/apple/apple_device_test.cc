@@ -10,6 +10,7 @@
 
 #include "apple_fact_table.h"  // generated
 #include "engine/apple/facts.h"
+#include "engine/apple/model_files.h"
 #include "engine/apple/open_driver.h"
 #include "tests/apple/on_standin.h"
 #include "tests/status_matchers.h"
@@ -109,6 +110,29 @@ TEST_F(AppleDeviceTest, RefusesAnotherTargetThanTheMachines) {
       StatusIs(absl::StatusCode::kFailedPrecondition,
                AllOf(HasSubstr("is for h16"), HasSubstr("Apple M1"), HasSubstr("--target h13"))));
   EXPECT_EQ(*AppleHostTarget(), &HostTarget());
+}
+
+TEST_F(AppleDeviceTest, RefusesWhatTheTargetRefusesWithoutACompile) {
+  Network wide = SmallNetwork(Route::kNetplist, kSmall, kSmall);
+  wide.inputs[0].dims = MakeDims(1, 3, 5, 16385);  // which the builder would refuse
+  const int before = CountsOfStandin().compiles;
+  EXPECT_THAT(
+      device_->Compile(wide, HostTarget(), Route::kNetplist),
+      StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("h13 refuses the network")));
+  EXPECT_EQ(CountsOfStandin().compiles, before);
+}
+
+TEST(ModelFiles, MilIsOnlyForTargetsThatHaveIt) {
+  const Network network = SmallNetwork(Route::kNetplist, kSmall, kSmall);
+  int without = 0;
+  for (const Target& target : AllTargets()) {
+    if (target.mil_route()) continue;
+    ++without;
+    EXPECT_THAT(
+        apple::WriteModelFiles(network, target, Route::kMil),
+        StatusIs(absl::StatusCode::kUnimplemented, HasSubstr("does not have the MIL route")));
+  }
+  EXPECT_GT(without, 0);
 }
 
 TEST_F(AppleDeviceTest, WaitsAfterAFailedCompile) {

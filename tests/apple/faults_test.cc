@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <future>
+#include <thread>
+
 #include "engine/apple/stream.h"
 #include "tests/apple/on_standin.h"
 #include "tests/status_matchers.h"
@@ -108,11 +111,40 @@ TEST(Hanging, EndsInADeadlineAndThenTheDeviceIsNotUsed) {
       StatusIs(StatusCode::kUnavailable, HasSubstr("has not ended, so the device"));
   EXPECT_THAT(Results(*device, **program), refused);
   EXPECT_THAT(device->Compile(network, HostTarget(), Route::kNetplist), refused);
+  EXPECT_THAT(CheckAppleDevice(), refused);
   ReleaseCalls();
   while (!apple::Stream::OfProcess().Check().ok()) absl::SleepFor(absl::Milliseconds(5));
   EXPECT_EQ(*Results(*device, **program), *want);
   program->reset();
   EXPECT_EQ(LiveText(), kNothingLeft);
+}
+
+// A call that waits for one that does not end is given up with it, and never made.
+TEST(Hanging, ACallBehindItIsNotMade) {
+  apple::Stream& stream = apple::Stream::OfProcess();
+  std::promise<void> began, release;
+  std::thread first([&] {
+    EXPECT_THAT(stream.Run("a slow call", absl::Milliseconds(300),
+                           [&] {
+                             began.set_value();
+                             release.get_future().wait();
+                             return absl::OkStatus();
+                           }),
+                StatusIs(StatusCode::kDeadlineExceeded, HasSubstr("a slow call has not ended")));
+  });
+  began.get_future().wait();
+  bool was_made = false;
+  EXPECT_THAT(stream.Run("a call", absl::Seconds(20),
+                         [&] {
+                           was_made = true;
+                           return absl::OkStatus();
+                         }),
+              StatusIs(StatusCode::kUnavailable, HasSubstr("an earlier call (a slow call)")));
+  first.join();
+  release.set_value();
+  while (!stream.Check().ok()) absl::SleepFor(absl::Milliseconds(5));
+  EXPECT_THAT(stream.Run("a call", absl::Seconds(20), [] { return absl::OkStatus(); }), IsOk());
+  EXPECT_FALSE(was_made);
 }
 
 TEST(Hanging, ACompileThatIsGivenUpIsFreedWhenItEnds) {

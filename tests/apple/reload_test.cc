@@ -161,9 +161,13 @@ TEST_F(FallbackReloadTest, NewWeightsThatTheDeviceDoesNotTakeRunOnTheOther) {
                                         HasSubstr("so it runs on the device software"),
                                         HasSubstr("load failure"))));
   EXPECT_EQ(Run(*program_), three_);
+  EXPECT_THAT(device_->PrepareReload(
+                  *program_, SmallNetwork(Route::kNetplist, kReloadedDims, kReloadedDims, 2)),
+              StatusIs(StatusCode::kUnimplemented, HasSubstr("is on the second device")));
   ASSERT_THAT(reload_->Undo(), IsOk());
   EXPECT_EQ(Run(*program_), two_);
   EXPECT_EQ(notes_.size(), 1);  // the device has the old weights
+  EXPECT_EQ(device_->name(), "apple, Apple M1, else software");
 }
 
 TEST_F(FallbackReloadTest, ALostProgramRunsOnTheOtherWithTheOldWeights) {
