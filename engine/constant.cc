@@ -51,13 +51,14 @@ math::Element ElementOf(DataType type) {
 namespace {
 
 // Decompresses in parts, so that the whole tensor is never in memory as floats.
-void ReadCompressed(const Compressed& stored, int64_t first, absl::Span<math::Half> to) {
+void ReadCompressed(const Compressed& stored, int64_t first, absl::Span<math::Half> to,
+                    math::NanRule nan) {
   constexpr size_t kPart = 4096;
   std::vector<float> floats(std::min(kPart, to.size()));
   while (!to.empty()) {
     const auto part = absl::MakeSpan(floats).first(std::min(kPart, to.size()));
     stored.Read(first, part);
-    math::FloatToHalf(part, to.first(part.size()), math::NanRule::kToInfinity);
+    math::FloatToHalf(part, to.first(part.size()), nan);
     first += static_cast<int64_t>(part.size());
     to.remove_prefix(part.size());
   }
@@ -85,19 +86,19 @@ math::CodedWeights CodedFormOf(const Tensor& tensor) {
   return coded;
 }
 
-void ReadHalves(const Tensor& tensor, int64_t first, absl::Span<math::Half> to) {
+void ReadHalves(const Tensor& tensor, int64_t first, absl::Span<math::Half> to, math::NanRule nan) {
   if (to.empty()) return;
   if (tensor.compressed() != nullptr && tensor.type() == DataType::kFloat) {
-    return ReadCompressed(*tensor.compressed(), first, to);
+    return ReadCompressed(*tensor.compressed(), first, to, nan);
   }
   math::Element element = ElementOf(tensor.type());
   const std::byte* from = tensor.bytes().data();
   if (!tensor.is_fill()) {
     math::Convert(static_cast<int64_t>(to.size()), element, from + first * math::SizeOf(element),
-                  math::Element::kHalf, to.data(), math::NanRule::kToInfinity);
+                  math::Element::kHalf, to.data(), nan);
     return;
   }
-  math::Convert(1, element, from, math::Element::kHalf, to.data(), math::NanRule::kToInfinity);
+  math::Convert(1, element, from, math::Element::kHalf, to.data(), nan);
   std::fill(to.begin() + 1, to.end(), to.front());
 }
 

@@ -26,9 +26,10 @@ absl::StatusOr<Tensor> ZeroFill(DataType type, std::vector<int64_t> dims);
 // True for float32, float16, bfloat16, double, and bool (which becomes 0 and 1).
 bool IsEngineConstant(DataType type);
 
-// Writes elements [first, first + to.size()) as fp16. Each is rounded once; a NaN becomes
-// +infinity, as at a port. A tensor that is a fill repeats its value.
-void ReadHalves(const Tensor& tensor, int64_t first, absl::Span<math::Half> to);
+// Writes elements [first, first + to.size()) as fp16. Each is rounded once; by default a NaN
+// becomes +infinity, as at a port. A tensor that is a fill repeats its value.
+void ReadHalves(const Tensor& tensor, int64_t first, absl::Span<math::Half> to,
+                math::NanRule nan = math::NanRule::kToInfinity);
 
 // How the tensor is compressed (anemone/compressed.h), for kernels that compute on the compressed
 // form; kDense if it is not compressed. The result points into the tensor.

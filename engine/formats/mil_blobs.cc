@@ -112,7 +112,7 @@ void MilBlobWriter::WriteHalves(const Tensor& tensor) {
   std::vector<math::Half> halves;
   for (int64_t first = 0; first < tensor.elements(); first += kAtOnce) {
     halves.resize(std::min(kAtOnce, tensor.elements() - first));
-    ReadHalves(tensor, first, absl::MakeSpan(halves));
+    ReadHalves(tensor, first, absl::MakeSpan(halves), math::NanRule::kKeep);
     out_.write(reinterpret_cast<const char*>(halves.data()),
                static_cast<int64_t>(halves.size() * sizeof(math::Half)));
   }

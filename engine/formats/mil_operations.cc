@@ -89,11 +89,15 @@ absl::StatusOr<int> FindMilOpset(absl::string_view name) {
       absl::StrCat("minimum OS '", name, "': want ", absl::StrJoin(known, ", ")));
 }
 
-absl::StatusOr<int> OldestOpset(const MilProgram& program) {
+absl::StatusOr<int> OldestOpset(absl::Span<const MilStatement> statements) {
   int oldest = 0;
-  for (const MilStatement& statement : program.statements) {
+  for (const MilStatement& statement : statements) {
     ANEMONE_ASSIGN_OR_RETURN(const int opset, OpsetOf(statement));
     oldest = std::max(oldest, opset);
+    for (const MilBlock& block : statement.blocks) {
+      ANEMONE_ASSIGN_OR_RETURN(const int of_block, OldestOpset(block.statements));
+      oldest = std::max(oldest, of_block);
+    }
   }
   return oldest;
 }

@@ -1,7 +1,7 @@
 // engine/formats/mil_operations.h: the opsets of Core ML, and from which of them each MIL operation
 // exists.
 //
-//   ANEMONE_ASSIGN_OR_RETURN(int opset, OldestOpset(mil_program));
+//   ANEMONE_ASSIGN_OR_RETURN(int opset, OldestOpset(mil_program.statements));
 //   std::cout << MilOpsets()[opset].names[0];  // "ios17"
 //
 // Facts: engine/tables/mil_operations.json, from the registry of coremltools. Opsets are numbers
@@ -37,10 +37,10 @@ absl::Span<const MilVersion> MilVersions();
 // The number of the opset with this name, in any case. kInvalidArgument: there is none.
 absl::StatusOr<int> FindMilOpset(absl::string_view name);
 
-// The oldest opset that has all statements of the program, with their arguments and types.
+// The oldest opset that has all statements, with their arguments, types and blocks.
 // kUnimplemented: Core ML does not have an operation, or not with an argument; the message says
 // which.
-absl::StatusOr<int> OldestOpset(const MilProgram& program);
+absl::StatusOr<int> OldestOpset(absl::Span<const MilStatement> statements);
 
 }  // namespace anemone
 

@@ -10,8 +10,8 @@
 //       } -> (y);
 //   }
 //
-// Facts: netplist.md ("The other text: MIL"), orion.json. Limits: one function, and no nested
-// blocks (cond, while_loop).
+// Facts: netplist.md ("The other text: MIL"), orion.json. Limits: one function; texts have no
+// nested blocks (those of cond), which are for the programs of packages.
 #ifndef ANEMONE_ENGINE_FORMATS_MIL_PROGRAM_H_
 #define ANEMONE_ENGINE_FORMATS_MIL_PROGRAM_H_
 
@@ -62,15 +62,24 @@ struct MilOutput {
   std::string name;
 };
 
+struct MilBlock;
+
 struct MilStatement {
   std::vector<MilOutput> outputs;
   std::string op;
   std::vector<MilArgument> arguments;
   std::vector<std::pair<std::string, MilValue>>
-      attributes;  // written in brackets: name; for a const also val
+      attributes;                     // written in brackets: name; for a const also val
+  std::vector<MilBlock> blocks = {};  // of cond: for true and for false
 
   // The value of the attribute, or null if there is none.
   const MilValue* attribute(absl::string_view name) const;
+};
+
+// Statements that read the variables of those before them, also outside of the block.
+struct MilBlock {
+  std::vector<MilStatement> statements;
+  std::vector<std::string> outputs;
 };
 
 struct MilProgram {
@@ -82,6 +91,7 @@ struct MilProgram {
   std::vector<std::string> outputs;
 };
 
+// The text of a program without nested blocks.
 std::string WriteMil(const MilProgram& program);
 
 // Parses a program. kInvalidArgument, with line and column, if the text is not such a program, or

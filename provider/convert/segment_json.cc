@@ -28,7 +28,7 @@ Json CpuReasonsJson(const Model& model, const Plan& plan, int segment,
     AddReason(entry, reason);
     const bool has_bodies = !BodiesOf(model.graph.nodes[entry.nodes.back()]).empty();
     if (has_bodies)
-      reason["remedy"] = "no format has control flow; convert its bodies as separate models";
+      reason["remedy"] = "this format has no control flow; convert its bodies as separate models";
     if (std::find(reasons.begin(), reasons.end(), reason) == reasons.end()) {
       reasons.push_back(std::move(reason));
     }

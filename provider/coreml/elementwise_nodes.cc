@@ -48,7 +48,9 @@ constexpr char kEqual[] = "equal", kLess[] = "less", kGreater[] = "greater",
 void WriteIdentity(NodeWriter& w) { w.Out(w.In(0)); }
 
 void WriteDropout(NodeWriter& w) {
-  if (w.Has(2) && (!w.IsConstant(2) || w.NumberAt(2, 0) != 0)) return w.Fail("training_mode");
+  const bool is_training = w.Has(2) && !(w.IsConstant(2) && w.NumberAt(2, 0) == 0);
+  const bool drops = !(w.Has(1) && w.IsConstant(1) && w.NumberAt(1, 0) == 0);
+  if (is_training && drops) return w.Fail("training_mode");
   const MilVar x = w.In(0);
   w.Out(x);
   if (OutputOr(w.node(), 1) == kNone || !w.ok()) return;
@@ -125,6 +127,47 @@ void WriteBitwiseNot(NodeWriter& w) {
   const MilVar negative = w.Binary("mul", w.In(0), -1);
   const double all = IsUnsigned(type) ? static_cast<double>((int64_t{1} << BitsOf(type)) - 1) : -1;
   w.Out(w.Binary("add", negative, all));
+}
+
+// The 32 bits of integers in two's complement, along a new last axis.
+MilVar Bits(NodeWriter& w, const MilVar& x) {
+  if (x.shape.size() >= 5) w.Fail("the bits of an array of 5 dimensions");
+  if (!w.ok()) return x;
+  std::vector<int64_t> places(32), halves(32, 1);  // 2^31 is beyond int32
+  for (int i = 0; i < 31; ++i) places[i] = int64_t{1} << i;
+  places[31] = places[30];
+  halves[31] = 2;
+  const auto vector = [&](const std::vector<int64_t>& numbers) {
+    return w.to().Constant(Tensor::Int64s({32}, numbers), "int32", {32});
+  };
+  const MilVar shifted =
+      w.Binary("floor_div", w.Expanded(x, static_cast<int64_t>(x.shape.size())), vector(places));
+  return w.Binary("mod", w.Binary("floor_div", shifted, vector(halves)), 2);
+}
+
+// kOp of bits: their product, maximum, or difference without its sign.
+template <const char* kOp>
+void WriteBitwise(NodeWriter& w) {
+  const MilVar bits = w.Unary("abs", w.Binary(kOp, Bits(w, w.In(0)), Bits(w, w.In(1))));
+  if (!w.ok()) return;
+  std::vector<int64_t> places(32);
+  for (int i = 0; i < 31; ++i) places[i] = int64_t{1} << i;
+  places[31] = -(int64_t{1} << 31);
+  const MilVar numbers =
+      w.Binary("mul", bits, w.to().Constant(Tensor::Int64s({32}, places), "int32", {32}));
+  w.Out(w.Emit("reduce_sum",
+               {{"x", {numbers.name}},
+                {"axes", {w.to().Ints(std::vector<int64_t>{-1})}},
+                {"keep_dims", {w.to().Bool(false)}}},
+               "int32", MilShape(numbers.shape.begin(), numbers.shape.end() - 1)));
+}
+
+// Bits as those of another type of integers.
+void WriteBitCast(NodeWriter& w) {
+  if (w.TypeOf(0) == w.floats() || w.OutType() != "int32") return w.Fail("bits of a float or bool");
+  if (BitsOf(w.ResultType()) >= 32) return w.Fail("integers of 32 bits or more");
+  const MilVar x = w.In(0, "int32");
+  w.Out(Wrapped(w, x, w.ResultType()));
 }
 
 // Of the infinities of one sign or both, which compare equal to themselves.
@@ -265,8 +308,12 @@ constexpr MilNode kElementwiseNodes[] = {
     {"Asinh", WriteAsinh},
     {"Atan", WriteUnary<kAtan>},
     {"Atanh", WriteUnary<kAtanh>},
+    {"BitCast", WriteBitCast},
     {"BitShift", WriteBitShift},
+    {"BitwiseAnd", WriteBitwise<kMul>},
     {"BitwiseNot", WriteBitwiseNot},
+    {"BitwiseOr", WriteBitwise<kMax>},
+    {"BitwiseXor", WriteBitwise<kSub>},
     {"Cast", WriteCast},
     {"Ceil", WriteUnary<kCeil>},
     {"Clip", WriteClip},

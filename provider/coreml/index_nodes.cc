@@ -10,7 +10,7 @@ namespace anemone {
 namespace {
 
 // Indices from 0: `extents`, those of the axes that the indices count, are added to negative ones.
-MilVar Wrapped(NodeWriter& w, const MilVar& indices, const MilVar& extents) {
+MilVar FromStart(NodeWriter& w, const MilVar& indices, const MilVar& extents) {
   const MilVar zero{w.to().Int(0), "int32", {}};
   const MilVar is_before =
       w.Emit("less", {{"x", {indices.name}}, {"y", {zero.name}}}, "bool", indices.shape);
@@ -30,13 +30,13 @@ void WriteGather(NodeWriter& w) {
   MilShape shape = x.shape;
   shape.erase(shape.begin() + axis);
   shape.insert(shape.begin() + axis, indices.shape.begin(), indices.shape.end());
-  const MilVar from0 = Wrapped(w, indices, Extent(w, x, axis));
+  const MilVar from0 = FromStart(w, indices, Extent(w, x, axis));
   w.Out(w.Emit("gather", {{"x", {x.name}}, {"indices", {from0.name}}, {"axis", {w.to().Int(axis)}}},
                x.dtype, shape));
 }
 
 // The indices of GatherElements and ScatterElements. MIL's operations have no shorter ones.
-MilVar WrappedAlong(NodeWriter& w, const MilVar& x, const MilVar& indices, int64_t axis) {
+MilVar FromStartAlong(NodeWriter& w, const MilVar& x, const MilVar& indices, int64_t axis) {
   if (!w.ok()) return indices;
   for (size_t i = 0; i < x.shape.size(); ++i) {
     if (static_cast<int64_t>(i) != axis && !w.IsSameSize(0, i, 1, i)) {
@@ -44,13 +44,13 @@ MilVar WrappedAlong(NodeWriter& w, const MilVar& x, const MilVar& indices, int64
       return indices;
     }
   }
-  return Wrapped(w, indices, Extent(w, x, axis));
+  return FromStart(w, indices, Extent(w, x, axis));
 }
 
 void WriteGatherElements(NodeWriter& w) {
   const MilVar x = w.Movable(0), indices = w.In(1, "int32");
   const int64_t axis = w.Axis("axis", 0);
-  const MilVar from0 = WrappedAlong(w, x, indices, axis);
+  const MilVar from0 = FromStartAlong(w, x, indices, axis);
   if (!w.ok()) return;
   w.Out(w.Emit("gather_along_axis",
                {{"x", {x.name}}, {"indices", {from0.name}}, {"axis", {w.to().Int(axis)}}}, x.dtype,
@@ -67,7 +67,7 @@ void WriteGatherNd(NodeWriter& w) {
   const MilVar x = w.Movable(0), indices = w.In(1, "int32");
   const int64_t batch = w.Int("batch_dims", 0);
   if (!w.ok()) return;
-  const MilVar from0 = Wrapped(w, indices, Extents(w, x, batch, indices.shape.back()));
+  const MilVar from0 = FromStart(w, indices, Extents(w, x, batch, indices.shape.back()));
   std::vector<MilArgument> arguments = {{"x", {x.name}}, {"indices", {from0.name}}};
   if (batch != 0) arguments.push_back({"batch_dims", {w.to().Int(batch)}});
   w.Out(w.Emit("gather_nd", std::move(arguments), x.dtype, w.OutShape()));
@@ -82,7 +82,7 @@ std::string ModeOf(NodeWriter& w) {
 void WriteScatterNd(NodeWriter& w) {
   const MilVar x = w.Movable(0), indices = w.In(1, "int32"), updates = w.In(2, x.dtype);
   if (!w.ok()) return;
-  const MilVar from0 = Wrapped(w, indices, Extents(w, x, 0, indices.shape.back()));
+  const MilVar from0 = FromStart(w, indices, Extents(w, x, 0, indices.shape.back()));
   w.Out(w.Emit("scatter_nd",
                {{"data", {x.name}},
                 {"indices", {from0.name}},
@@ -94,7 +94,7 @@ void WriteScatterNd(NodeWriter& w) {
 void WriteScatterElements(NodeWriter& w) {
   const MilVar x = w.Movable(0), indices = w.In(1, "int32"), updates = w.In(2, x.dtype);
   const int64_t axis = w.Axis("axis", 0);
-  const MilVar from0 = WrappedAlong(w, x, indices, axis);
+  const MilVar from0 = FromStartAlong(w, x, indices, axis);
   if (!w.ok()) return;
   w.Out(w.Emit("scatter_along_axis",
                {{"data", {x.name}},
@@ -158,7 +158,7 @@ void WriteOneHot(NodeWriter& w) {
   along[axis] = depth;
   const MilVar each = w.to().Constant(Tensor::Int64s({depth}, classes), "int32", along);
   const MilVar from0 =
-      w.Reshape(Wrapped(w, indices, w.Scalar(static_cast<double>(depth), "int32")), shape);
+      w.Reshape(FromStart(w, indices, w.Scalar(static_cast<double>(depth), "int32")), shape);
   const MilVar is_class =
       w.Emit("equal", {{"x", {from0.name}}, {"y", {each.name}}}, "bool", w.OutShape());
   auto value = [&](int64_t i) { return w.Part(values, i); };
@@ -168,10 +168,15 @@ void WriteOneHot(NodeWriter& w) {
   w.Out(w.Select(is_class, on, off));
 }
 
+// Input 1 as an axis of input 0, from 0.
+int64_t AxisAt1(NodeWriter& w) {
+  const auto given = static_cast<int64_t>(w.NumberAt(1, 0));
+  return given < 0 ? given + w.RankOf(0) : given;
+}
+
 void WriteCumSum(NodeWriter& w) {
   const MilVar x = w.In(0);
-  const auto given = static_cast<int64_t>(w.NumberAt(1, 0));
-  const int64_t axis = given < 0 ? given + w.RankOf(0) : given;
+  const int64_t axis = AxisAt1(w);
   w.Out(w.Emit("cumsum", {{"x", {x.name}},
                           {"axis", {w.to().Int(axis)}},
                           {"exclusive", {w.to().Bool(w.Int("exclusive", 0) != 0)}},
@@ -181,8 +186,7 @@ void WriteCumSum(NodeWriter& w) {
 // By doubling: after k rounds an element is the product of up to 2^k elements before it and itself.
 void WriteCumProd(NodeWriter& w) {
   MilVar x = w.In(0);
-  const auto given = static_cast<int64_t>(w.NumberAt(1, 0));
-  const int64_t axis = given < 0 ? given + w.RankOf(0) : given;
+  const int64_t axis = AxisAt1(w);
   const bool is_reverse = w.Int("reverse", 0) != 0;
   if (!w.ok()) return;
   const int64_t extent = x.shape[axis];

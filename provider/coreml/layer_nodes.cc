@@ -1,4 +1,4 @@
-// Operators that combine elements: reductions, products, convolutions, pools, normalizations.
+// Operators that combine elements: reductions, products, normalizations.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -16,6 +16,13 @@ std::vector<int64_t> ReducedAxes(NodeWriter& w) {
     std::iota(axes.begin(), axes.end(), int64_t{0});
   }
   for (int64_t& axis : axes) axis += axis < 0 ? rank : 0;
+  return axes;
+}
+
+// The axes of x from `first` on.
+std::vector<int64_t> AxesFrom(const MilVar& x, int64_t first) {
+  std::vector<int64_t> axes;
+  for (auto axis = first; axis < static_cast<int64_t>(x.shape.size()); ++axis) axes.push_back(axis);
   return axes;
 }
 
@@ -77,87 +84,10 @@ void WriteLogSoftmax(NodeWriter& w) {
   w.Out(w.Binary("sub", x, Reduced(w, "reduce_log_sum_exp", x, axes)));
 }
 
-// [a, b] of each axis in ONNX's order [a0, a1, b0, b1] as MIL's [a0, b0, a1, b1].
-std::vector<int64_t> PadsOf(NodeWriter& w, size_t axes) {
-  const std::vector<int64_t> given = w.Ints("pads", std::vector<int64_t>(2 * axes, 0));
-  std::vector<int64_t> pads;
-  pads.reserve(2 * axes);
-  for (size_t i = 0; i < axes; ++i) {
-    pads.push_back(given[i]);
-    pads.push_back(given[i + axes]);
-  }
-  return pads;
-}
-
-// The window's attributes that convolutions and pools have in common.
-bool AddWindow(NodeWriter& w, size_t axes, std::vector<MilArgument>& arguments) {
-  const std::string automatic = w.Text("auto_pad", "NOTSET");
-  if (automatic != "NOTSET" && automatic != "VALID") {
-    w.Fail(absl::StrCat("auto_pad ", automatic));
-    return false;
-  }
-  const std::vector<int64_t> ones(axes, 1);
-  arguments.push_back({"strides", {w.to().Ints(w.Ints("strides", ones))}});
-  arguments.push_back({"pad_type", {w.to().Text("custom")}});
-  arguments.push_back({"pad", {w.to().Ints(PadsOf(w, axes))}});
-  return w.ok();
-}
-
-// MIL wants constant biases, and constant weights of transposed convolutions.
-template <bool kTransposed>
-void WriteConv(NodeWriter& w) {
-  const MilVar x = w.In(0), weight = w.In(1);
-  const size_t axes = x.shape.size() - 2;
-  if (axes < 1 || axes > 3) return w.Fail("a convolution over other than 1 to 3 axes");
-  if (kTransposed && !w.IsConstant(1)) return w.Fail("a weight that is only known at run time");
-  std::vector<MilArgument> arguments = {{"x", {x.name}}, {"weight", {weight.name}}};
-  if (!AddWindow(w, axes, arguments)) return;
-  const std::vector<int64_t> ones(axes, 1);
-  arguments.push_back({"dilations", {w.to().Ints(w.Ints("dilations", ones))}});
-  arguments.push_back({"groups", {w.to().Int(w.Int("group", 1))}});
-  if (kTransposed && !HasFree(w.OutShape())) {
-    arguments.push_back({"output_shape", {w.to().Ints(w.OutShape())}});
-  } else if (kTransposed &&
-             w.Ints("output_padding", {}).size() + w.Ints("output_shape", {}).size() > 0) {
-    return w.Fail("output_padding or output_shape, and sizes that are only known at run time");
-  }
-  if (w.Has(2) && w.IsConstant(2)) arguments.push_back({"bias", {w.In(2).name}});
-  const MilVar y = w.Emit(kTransposed ? "conv_transpose" : "conv", std::move(arguments));
-  if (!w.Has(2) || w.IsConstant(2)) return w.Out(y);
-  const MilVar bias = w.In(2);
-  MilShape along(y.shape.size(), 1);
-  along[1] = y.shape[1];
-  if (w.ok()) w.Out(w.Binary("add", y, w.Reshape(bias, along)));
-}
-
-template <bool kMax>
-void WritePool(NodeWriter& w) {
-  const std::string type = w.TypeOf(0);
-  const MilVar x = w.In(0, type == "int32" ? "fp32" : type);  // exact up to 2^24
-  const size_t axes = x.shape.size() - 2;
-  if (axes < 1 || axes > 3) return w.Fail("a pool over other than 1 to 3 axes");
-  const std::vector<int64_t> ones(axes, 1);
-  if (w.Ints("dilations", ones) != ones) return w.Fail("a pool with dilations");
-  if (OutputOr(w.node(), 1) != kNone) return w.Fail("the indices of a maximum pool");
-  std::vector<MilArgument> arguments = {
-      {"x", {x.name}}, {"kernel_sizes", {w.to().Ints(w.Ints("kernel_shape", ones))}}};
-  if (!AddWindow(w, axes, arguments)) return;
-  arguments.push_back({"ceil_mode", {w.to().Bool(w.Int("ceil_mode", 0) != 0)}});
-  if (!kMax) {
-    arguments.push_back(
-        {"exclude_padding_from_average", {w.to().Bool(w.Int("count_include_pad", 0) == 0)}});
-  }
-  const MilVar y =
-      w.Emit(kMax ? "max_pool" : "avg_pool", std::move(arguments), x.dtype, w.OutShape());
-  if (w.ok()) w.Out(w.to().Cast(y, type));
-}
-
 template <const char* kOp>
 void WriteGlobalPool(NodeWriter& w) {
   const MilVar x = w.In(0);
-  std::vector<int64_t> axes(x.shape.size() < 2 ? 0 : x.shape.size() - 2);
-  std::iota(axes.begin(), axes.end(), int64_t{2});
-  if (w.ok()) w.Out(Reduced(w, kOp, x, axes));
+  if (w.ok()) w.Out(Reduced(w, kOp, x, AxesFrom(x, 2)));
 }
 
 // By the norm of the channels' elements, or of one axis.
@@ -169,9 +99,7 @@ MilVar Norm(NodeWriter& w, const MilVar& x, const std::vector<int64_t>& axes) {
 
 void WriteGlobalLpPool(NodeWriter& w) {
   const MilVar x = w.In(0);
-  std::vector<int64_t> axes(x.shape.size() < 2 ? 0 : x.shape.size() - 2);
-  std::iota(axes.begin(), axes.end(), int64_t{2});
-  w.Out(Norm(w, x, axes));
+  w.Out(Norm(w, x, AxesFrom(x, 2)));
 }
 
 // Zeros stay zeros.
@@ -204,8 +132,7 @@ void WriteLayerNormalization(NodeWriter& w) {
     return w.Fail("the mean and the deviation as results");
   }
   const MilVar x = w.In(0);
-  std::vector<int64_t> axes(x.shape.size() - w.Axis("axis", -1));
-  std::iota(axes.begin(), axes.end(), w.Axis("axis", -1));
+  const std::vector<int64_t> axes = AxesFrom(x, w.Axis("axis", -1));
   if (!w.ok()) return;
   MilVar result = w.Binary("mul", Normalized(w, x, axes), w.In(1));
   if (w.Has(2)) result = w.Binary("add", result, w.In(2));
@@ -223,10 +150,8 @@ MilVar Channels(NodeWriter& w, size_t i, size_t rank) {
 void WriteInstanceNormalization(NodeWriter& w) {
   const MilVar x = w.In(0);
   const size_t rank = x.shape.size();
-  std::vector<int64_t> axes(rank < 2 ? 0 : rank - 2);
-  std::iota(axes.begin(), axes.end(), int64_t{2});
   if (!w.ok()) return;
-  const MilVar scaled = w.Binary("mul", Normalized(w, x, axes), Channels(w, 1, rank));
+  const MilVar scaled = w.Binary("mul", Normalized(w, x, AxesFrom(x, 2)), Channels(w, 1, rank));
   w.Out(w.Binary("add", scaled, Channels(w, 2, rank)));
 }
 
@@ -277,9 +202,31 @@ void WriteScaled(NodeWriter& w, const MilVar& x) {
   w.Out(w.Binary("add", w.Binary("mul", x, along(scale)), along(shift)));
 }
 
+// By the mean and variance of the batch, which also move those that are given.
+void WriteTrainingNormalization(NodeWriter& w, const MilVar& x) {
+  const size_t rank = x.shape.size();
+  std::vector<int64_t> axes(rank);
+  std::iota(axes.begin(), axes.end(), int64_t{0});
+  if (rank > 1) axes.erase(axes.begin() + 1);
+  if (!w.ok()) return;
+  const MilVar mean = Reduced(w, "reduce_mean", x, axes), centered = w.Binary("sub", x, mean);
+  const MilVar variance = Reduced(w, "reduce_mean", w.Binary("mul", centered, centered), axes);
+  const MilVar deviation = w.Unary("sqrt", w.Binary("add", variance, w.Number("epsilon", 1e-5F)));
+  const MilVar scaled =
+      w.Binary("mul", w.Binary("real_div", centered, deviation), Channels(w, 1, rank));
+  w.Out(w.Binary("add", scaled, Channels(w, 2, rank)));
+  const double momentum = w.Number("momentum", 0.9F);
+  const auto moved = [&](size_t i, const MilVar& found) {
+    return w.Binary("add", w.Binary("mul", Channels(w, i, rank), momentum),
+                    w.Binary("mul", found, 1 - momentum));
+  };
+  if (OutputOr(w.node(), 1) != kNone) w.Out(moved(3, mean), 1);
+  if (OutputOr(w.node(), 2) != kNone) w.Out(moved(4, variance), 2);
+}
+
 void WriteBatchNormalization(NodeWriter& w) {
-  if (w.Int("training_mode", 0) != 0) return w.Fail("training_mode");
   const MilVar x = w.In(0);
+  if (w.Int("training_mode", 0) != 0) return WriteTrainingNormalization(w, x);
   const size_t rank = x.shape.size();
   bool is_constant = true;
   for (size_t i = 1; i < 5; ++i) is_constant = is_constant && w.IsConstant(i);
@@ -293,8 +240,7 @@ void WriteBatchNormalization(NodeWriter& w) {
 
 void WriteRmsNormalization(NodeWriter& w) {
   const MilVar x = w.In(0);
-  std::vector<int64_t> axes(x.shape.size() - w.Axis("axis", -1));
-  std::iota(axes.begin(), axes.end(), w.Axis("axis", -1));
+  const std::vector<int64_t> axes = AxesFrom(x, w.Axis("axis", -1));
   if (!w.ok()) return;
   const MilVar mean = Reduced(w, "reduce_mean", w.Binary("mul", x, x), axes);
   const MilVar root = w.Unary("sqrt", w.Binary("add", mean, w.Number("epsilon", 1e-5F)));
@@ -340,10 +286,7 @@ void WriteResize(NodeWriter& w) {
 }
 
 constexpr MilNode kLayerNodes[] = {
-    {"AveragePool", WritePool<false>},
     {"BatchNormalization", WriteBatchNormalization},
-    {"Conv", WriteConv<false>},
-    {"ConvTranspose", WriteConv<true>},
     {"Gemm", WriteGemm},
     {"GlobalAveragePool", WriteGlobalPool<kMean>},
     {"GlobalLpPool", WriteGlobalLpPool},
@@ -355,7 +298,6 @@ constexpr MilNode kLayerNodes[] = {
     {"LogSoftmax", WriteLogSoftmax},
     {"LpNormalization", WriteLpNormalization},
     {"MatMul", WriteMatMul},
-    {"MaxPool", WritePool<true>},
     {"RMSNormalization", WriteRmsNormalization},
     {"Resize", WriteResize},
     {"ReduceL1", WriteReduce<kL1>},

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <set>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -25,6 +26,14 @@ std::string Utf8(const std::string& text) {
       .get<std::string>();
 }
 
+// Core ML has fields of its own for four keys, which may be written in any case.
+std::string FieldOf(const std::string& key) {
+  std::string name = absl::AsciiStrToLower(key);
+  const bool is_field =
+      name == "author" || name == "version" || name == "license" || name == "description";
+  return is_field ? name : key;
+}
+
 using Entries = std::map<std::string, std::string>;
 
 absl::StatusOr<Entries> ReadEntries(const char* option, const std::vector<std::string>& given) {
@@ -44,7 +53,11 @@ absl::StatusOr<Entries> ReadEntries(const char* option, const std::vector<std::s
 absl::StatusOr<Entries> ReadMetadata(const std::vector<std::string>& given) {
   constexpr char kOption[] = "--metadata";
   ANEMONE_ASSIGN_OR_RETURN(Entries entries, ReadEntries(kOption, given));
+  std::set<std::string> fields;
   for (const auto& [key, text] : entries) {
+    if (!fields.insert(FieldOf(key)).second) {
+      return UsageError(absl::StrCat(kOption, " ", key, ": '", FieldOf(key), "' is given twice"));
+    }
     if (!absl::StartsWith(key, kOwnKeys)) continue;
     return UsageError(absl::StrCat(kOption, " ", key, ": the keys that begin with '", kOwnKeys,
                                    "' are Anemone's"));
@@ -53,7 +66,7 @@ absl::StatusOr<Entries> ReadMetadata(const std::vector<std::string>& given) {
 }
 
 void Put(const std::string& key, std::string value, ModelText& text) {
-  const std::string name = absl::AsciiStrToLower(key);
+  const std::string name = FieldOf(key);
   if (name == "author") {
     text.author = std::move(value);
   } else if (name == "version") {

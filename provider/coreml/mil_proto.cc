@@ -126,6 +126,9 @@ absl::Status WriteNamed(const MilOutput& output, mil::NamedValueType& to) {
   return WriteType(output.type, *to.mutable_type());
 }
 
+absl::Status WriteBlock(absl::Span<const MilStatement> statements,
+                        absl::Span<const std::string> outputs, mil::Block& to);
+
 absl::Status WriteStatement(const MilStatement& statement, mil::Operation& to) {
   to.set_type(statement.op);
   for (const MilArgument& argument : statement.arguments) {
@@ -138,6 +141,18 @@ absl::Status WriteStatement(const MilStatement& statement, mil::Operation& to) {
   for (const auto& [key, value] : statement.attributes) {
     ANEMONE_RETURN_IF_ERROR(WriteValue(value, (*to.mutable_attributes())[key]));
   }
+  for (const MilBlock& block : statement.blocks) {
+    ANEMONE_RETURN_IF_ERROR(WriteBlock(block.statements, block.outputs, *to.add_blocks()));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status WriteBlock(absl::Span<const MilStatement> statements,
+                        absl::Span<const std::string> outputs, mil::Block& to) {
+  for (const MilStatement& statement : statements) {
+    ANEMONE_RETURN_IF_ERROR(WriteStatement(statement, *to.add_operations()));
+  }
+  for (const std::string& output : outputs) to.add_outputs(output);
   return absl::OkStatus();
 }
 
@@ -160,12 +175,8 @@ absl::Status WriteMilProto(const MilProgram& program, const MilOpset& opset, mil
   for (const MilOutput& input : program.inputs) {
     ANEMONE_RETURN_IF_ERROR(WriteNamed(input, *function.add_inputs()));
   }
-  mil::Block& block = (*function.mutable_block_specializations())[opset.function];
-  for (const MilStatement& statement : program.statements) {
-    ANEMONE_RETURN_IF_ERROR(WriteStatement(statement, *block.add_operations()));
-  }
-  for (const std::string& output : program.outputs) block.add_outputs(output);
-  return absl::OkStatus();
+  return WriteBlock(program.statements, program.outputs,
+                    (*function.mutable_block_specializations())[opset.function]);
 }
 
 }  // namespace anemone

@@ -71,20 +71,14 @@ void WriteTranspose(NodeWriter& w) {
 }
 
 void WriteConcat(NodeWriter& w) {
-  MilArgument values{.name = "values", .is_list = true};
-  std::string dtype;
+  std::vector<MilVar> parts;
   for (size_t i = 0; i < w.inputs(); ++i) {
     const MilShape shape = w.ShapeOf(i);
-    if (std::find(shape.begin(), shape.end(), 0) != shape.end()) continue;
-    const MilVar x = w.Movable(i);
-    dtype = x.dtype;
-    values.values.push_back(x.name);
+    const bool is_empty = std::find(shape.begin(), shape.end(), 0) != shape.end();
+    if (!is_empty) parts.push_back(w.Movable(i));
   }
-  const int64_t axis = w.Axis("axis", 0);
-  w.Out(w.Emit(
-      "concat",
-      {std::move(values), {"axis", {w.to().Int(axis)}}, {"interleave", {w.to().Bool(false)}}},
-      dtype, w.OutShape()));
+  if (parts.empty()) return w.Fail("a result without elements");
+  w.Out(w.Joined(parts, w.Axis("axis", 0)));
 }
 
 void WriteSplit(NodeWriter& w) {
@@ -93,16 +87,10 @@ void WriteSplit(NodeWriter& w) {
   int64_t first = 0;
   for (size_t i = 0; i < w.node().outputs.size() && w.ok(); ++i) {
     if (w.node().outputs[i] == kNone) return w.Fail("a part that nobody reads");
-    const MilShape shape = w.OutShape(i);
-    std::vector<int64_t> begin(x.shape.size(), 0);
-    begin[axis] = first;
-    first += shape[axis];
-    // A free size is -1: the rest of its axis.
-    if (shape[axis] == kFree) return w.Fail("parts of a size that is only known at run time");
-    w.Out(w.Emit("slice_by_size",
-                 {{"x", {x.name}}, {"begin", {w.to().Ints(begin)}}, {"size", {w.to().Ints(shape)}}},
-                 x.dtype, shape),
-          i);
+    const int64_t count = w.OutShape(i)[axis];
+    if (count == kFree) return w.Fail("parts of a size that is only known at run time");
+    w.Out(w.Part(x, first, count, axis), i);
+    first += count;
   }
 }
 
@@ -292,10 +280,47 @@ void WriteTile(NodeWriter& w) {
   w.Out(w.Emit("tile", {{"x", {x.name}}, {"reps", {w.to().Ints(repeats)}}}, x.dtype, w.OutShape()));
 }
 
+// Where a padded axis gets its elements from. Negative padding removes elements.
+std::vector<int64_t> PlacesOf(const std::string& mode, int64_t extent, int64_t before,
+                              int64_t after) {
+  std::vector<int64_t> places;
+  const int64_t turn = std::max<int64_t>(2 * (extent - 1), 1);
+  for (int64_t i = -before; i < extent + after; ++i) {
+    int64_t at = std::clamp<int64_t>(i, 0, extent - 1);
+    if (mode == "wrap") at = (i % extent + extent) % extent;
+    if (mode == "reflect") at = std::min(std::abs(i) % turn, turn - std::abs(i) % turn);
+    places.push_back(std::min(at, extent - 1));
+  }
+  return places;
+}
+
+// One axis, by the elements that are there, or joined with constants.
+MilVar PaddedAxis(NodeWriter& w, MilVar x, int64_t axis, int64_t before, int64_t after,
+                  const std::string& mode) {
+  if (!w.ok() || (before == 0 && after == 0)) return x;
+  if (HasFree(x.shape)) {
+    w.Fail("this padding of a size that is only known at run time");
+    return x;
+  }
+  if (mode != "constant") return w.Picked(x, PlacesOf(mode, x.shape[axis], before, after), axis);
+  const int64_t first = std::max<int64_t>(-before, 0),
+                count = x.shape[axis] - first - std::max<int64_t>(-after, 0);
+  if (count < 1) w.Fail("padding that removes all elements");
+  std::vector<MilVar> parts = {w.Part(x, first, count, axis)};
+  const auto constants = [&](int64_t extent) {
+    MilShape shape = x.shape;
+    shape[axis] = extent;
+    return w.Filled(w.VectorOf(shape), w.NumberAt(2, 0), x.dtype, shape);
+  };
+  if (before > 0) parts.insert(parts.begin(), constants(before));
+  if (after > 0) parts.push_back(constants(after));
+  return w.Joined(parts, axis);
+}
+
+// MIL's pad has floats, and neither negative padding nor the mode wrap.
 void WritePad(NodeWriter& w) {
   const std::string mode = w.Text("mode", "constant");
-  if (mode == "wrap") return w.Fail("padding in mode wrap");
-  const MilVar x = w.Movable(0);
+  MilVar x = w.Movable(0);
   const std::vector<int64_t> given = w.IntsAt(1);
   const auto rank = static_cast<int64_t>(x.shape.size());
   std::vector<int64_t> axes(rank);
@@ -308,10 +333,13 @@ void WritePad(NodeWriter& w) {
     pads[2 * axis] = given[i];
     pads[2 * axis + 1] = given[i + axes.size()];
   }
-  if (std::any_of(pads.begin(), pads.end(), [](int64_t pad) { return pad < 0; })) {
-    return w.Fail("negative padding");
+  const bool removes = std::any_of(pads.begin(), pads.end(), [](int64_t pad) { return pad < 0; });
+  if (x.dtype == "int32" || removes || mode == "wrap") {
+    for (int64_t axis = 0; axis < rank; ++axis) {
+      x = PaddedAxis(w, x, axis, pads[2 * axis], pads[2 * axis + 1], mode);
+    }
+    return w.Out(x);
   }
-  if (x.dtype == "int32") return w.Fail("padding of integers");
   const double value = w.NumberAt(2, 0);
   const char* name = mode == "edge" ? "replicate" : mode == "reflect" ? "reflect" : "constant";
   w.Out(w.Emit("pad", {{"x", {x.name}},

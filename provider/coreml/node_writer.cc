@@ -223,6 +223,15 @@ MilVar NodeWriter::Joined(const std::vector<MilVar>& parts, int64_t axis) {
               parts[0].dtype, shape);
 }
 
+MilVar NodeWriter::Picked(const MilVar& x, const std::vector<int64_t>& places, int64_t axis) {
+  if (!ok()) return x;
+  MilShape shape = x.shape;
+  shape[axis] = static_cast<int64_t>(places.size());
+  return Emit("gather",
+              {{"x", {x.name}}, {"indices", {to_.Ints(places)}}, {"axis", {to_.Int(axis)}}},
+              x.dtype, shape);
+}
+
 MilVar NodeWriter::Reversed(const MilVar& x, int64_t axis) {
   return Emit("reverse", {{"x", {x.name}}, {"axes", {to_.Ints({&axis, 1})}}}, x.dtype, x.shape);
 }
@@ -293,7 +302,7 @@ const MilNode* FindMilNode(const Node& node) {
     auto* made = new std::map<std::string, const MilNode*, std::less<>>;
     for (absl::Span<const MilNode> family :
          {ElementwiseMilNodes(), LayerMilNodes(), MoveMilNodes(), IndexMilNodes(),
-          RecurrentMilNodes(), EinsumMilNodes(), QuantizedMilNodes()}) {
+          RecurrentMilNodes(), EinsumMilNodes(), QuantizedMilNodes(), WindowMilNodes()}) {
       for (const MilNode& row : family) made->emplace(row.op_type, &row);
     }
     return made;

@@ -84,6 +84,8 @@ class NodeWriter {
   MilVar Part(const MilVar& x, int64_t first, int64_t count = 1, int64_t axis = 0);
   MilVar Joined(const std::vector<MilVar>& parts, int64_t axis = 0);
   MilVar Reversed(const MilVar& x, int64_t axis);
+  // Elements of an axis at constant places from 0.
+  MilVar Picked(const MilVar& x, const std::vector<int64_t>& places, int64_t axis);
   MilVar Transposed(const MilVar& x, const std::vector<int64_t>& order);
   // The product of matrices, of which the other axes broadcast; of y with its last two exchanged.
   MilVar MatMul(const MilVar& x, const MilVar& y, bool transposes_y = false);
@@ -126,9 +128,13 @@ absl::Span<const MilNode> IndexMilNodes();
 absl::Span<const MilNode> RecurrentMilNodes();
 absl::Span<const MilNode> EinsumMilNodes();
 absl::Span<const MilNode> QuantizedMilNodes();
+absl::Span<const MilNode> WindowMilNodes();
 
 // The row of an operator of ONNX's domain; null if there is none.
 const MilNode* FindMilNode(const Node& node);
+
+// The convolution that the node's attributes say, without a bias, in the type of x.
+MilVar Convolved(NodeWriter& w, const MilVar& x, const MilVar& weight);
 
 // The shape to which two shapes broadcast.
 MilShape Broadcast(const MilShape& a, const MilShape& b);

@@ -120,6 +120,9 @@ Json SegmentsJson(const Model& model, const MilPlan& planned) {
                   {"written", true}};
     if (segment.placement == Placement::kCpu) {
       entry["reasons"] = CpuReasonsJson(model, plan, static_cast<int>(i), is_refused_by_us);
+      for (Json& reason : entry["reasons"]) {  // a package has the branches, as a `cond`
+        if (reason["op_type"] == "If") reason["remedy"] = nullptr;
+      }
       for (NodeId node : segment.nodes) {
         auto found = planned.no_form.find(node);
         if (found == planned.no_form.end()) continue;
@@ -139,14 +142,14 @@ Json SegmentsJson(const Model& model, const MilPlan& planned) {
   return segments;
 }
 
-Json CountsOf(const MilProgram& program) {
-  Json counts = Json::object();
-  for (const MilStatement& statement : program.statements) {
+// How often each operation is in the statements and their blocks.
+void CountOperations(const std::vector<MilStatement>& statements, Json& counts) {
+  for (const MilStatement& statement : statements) {
     if (statement.op == "const") continue;
     Json& count = counts[statement.op];
     count = count.is_null() ? 1 : count.get<int64_t>() + 1;
+    for (const MilBlock& block : statement.blocks) CountOperations(block.statements, counts);
   }
-  return counts;
 }
 
 // The model's outputs that are outputs of the package.
@@ -206,7 +209,8 @@ absl::Status WritePackage(const Source& source, const std::string& minimum_os,
                            OpsetFor(program, minimum_os, HasListsOfInputs(program, source.free)));
   const std::vector<ValueId> outputs = KeptOutputs(graph, wishes);
   report["minimum_os"] = MilOpsets()[opset].names[0];
-  report["operations"] = CountsOf(program);
+  report["operations"] = Json::object();
+  CountOperations(program.statements, report["operations"]);
   for (const std::string& note : written.notes) report["notes"].push_back(note);
   if (!source.free.empty()) {
     report["notes"].push_back(absl::StrCat(

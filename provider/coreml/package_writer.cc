@@ -163,7 +163,7 @@ std::vector<MilOutput> OutputsOf(const MilProgram& program) {
 }
 
 absl::StatusOr<int> OpsetFor(const MilProgram& program, const std::string& asked, bool has_lists) {
-  ANEMONE_ASSIGN_OR_RETURN(int oldest, OldestOpset(program));
+  ANEMONE_ASSIGN_OR_RETURN(int oldest, OldestOpset(program.statements));
   if (has_lists) oldest = std::max(oldest, kListedInputs);
   std::vector<MilOutput> ports = OutputsOf(program);
   ports.insert(ports.end(), program.inputs.begin(), program.inputs.end());

@@ -75,8 +75,11 @@ absl::StatusOr<PortWishes> ReadPortWishes(const std::vector<std::string>& images
     const size_t end = EndOfName(text);
     ImageWish image;
     if (end < text.size()) {
-      for (absl::string_view part : absl::StrSplit(text.substr(end + 1), ',')) {
+      std::set<absl::string_view> keys;
+      for (absl::string_view part : absl::StrSplit(absl::string_view(text).substr(end + 1), ',')) {
         ANEMONE_RETURN_IF_ERROR(ReadPart(part, text, image));
+        if (keys.insert(part.substr(0, part.find('='))).second) continue;
+        return UsageError(absl::StrCat("--image-input ", text, ": a key is given twice"));
       }
       ANEMONE_RETURN_IF_ERROR(CheckNumbers(image, text));
     }

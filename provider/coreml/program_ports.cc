@@ -39,18 +39,35 @@ std::string FormText(const Value& value) {
 
 }  // namespace
 
+// The names of inputs and outputs in the program. Names that MIL can have are not changed for the
+// sake of others.
+std::vector<std::string> ProgramWriter::TakePortNames() {
+  std::vector<ValueId> ports = graph_->inputs;
+  ports.insert(ports.end(), graph_->outputs.begin(), graph_->outputs.end());
+  std::vector<std::string> names(ports.size());
+  for (bool takes_identifiers : {true, false}) {
+    for (size_t i = 0; i < ports.size(); ++i) {
+      const std::string& own = graph_->values[ports[i]].name;
+      if ((Identifier(own) == own) == takes_identifiers) names[i] = Take(own);
+    }
+  }
+  return names;
+}
+
 absl::Status ProgramWriter::AddPorts(const PortWishes& wishes) {
   std::set<std::string> known;
-  for (ValueId id : graph_.inputs) {
-    const Value& value = graph_.values[id];
+  const std::vector<std::string> names = TakePortNames();
+  output_names_.assign(names.begin() + graph_->inputs.size(), names.end());
+  for (size_t i = 0; i < graph_->inputs.size(); ++i) {
+    const ValueId id = graph_->inputs[i];
+    const Value& value = graph_->values[id];
     known.insert(value.name);
     const char* dtype = PortType(value.type);
     if (dtype == nullptr) return NotSaid(value, "has a type that Core ML's programs do not have");
     const std::optional<MilShape> shape = MilShapeOf(value);
     ANEMONE_RETURN_IF_ERROR(CheckShape(value, shape));
-    const std::string name = Take(value.name);
-    values_[id] = {name, dtype, *shape};
-    program_.inputs.push_back({{dtype, *shape}, name});
+    values_[&value] = {names[i], dtype, *shape};
+    program_.inputs.push_back({{dtype, *shape}, names[i]});
     if (auto image = wishes.images.find(value.name); image != wishes.images.end()) {
       ANEMONE_RETURN_IF_ERROR(AddImage(id, image->second));
     }
@@ -58,25 +75,29 @@ absl::Status ProgramWriter::AddPorts(const PortWishes& wishes) {
       ANEMONE_RETURN_IF_ERROR(AddState(id, state->second));
     }
   }
-  for (ValueId id : graph_.outputs) output_names_.push_back(Take(graph_.values[id].name));
   for (const auto& [name, wish] : wishes.images) {
     if (known.count(name) != 0) continue;
-    return NoPort(absl::StrCat("--image-input ", name), name, "input", graph_, graph_.inputs);
+    return NoPort(absl::StrCat("--image-input ", name), name, "input", *graph_, graph_->inputs);
   }
   for (const auto& [name, present] : wishes.states) {
     if (known.count(name) != 0) continue;
-    return NoPort(absl::StrCat("--state ", name, "=", present), name, "input", graph_,
-                  graph_.inputs);
+    return NoPort(absl::StrCat("--state ", name, "=", present), name, "input", *graph_,
+                  graph_->inputs);
   }
   return absl::OkStatus();
 }
 
 // An image's pixels are numbers from 0 to 255 in an array N, C, H, W of fp32.
 absl::Status ProgramWriter::AddImage(ValueId input, const ImageWish& wish) {
-  const Value& value = graph_.values[input];
-  MilVar& variable = values_[input];
+  const Value& value = graph_->values[input];
+  MilVar& variable = values_[&value];
   const MilShape shape = variable.shape;
-  if (shape.size() != 4 || shape[0] != 1 || (shape[1] != 1 && shape[1] != 3) || HasFree(shape)) {
+  if (HasFree(shape)) {
+    return UsageError(absl::StrCat(
+        "--image-input ", value.name,
+        ": the sizes of an image must be known; give each free dimension ", "one size with --dim"));
+  }
+  if (shape.size() != 4 || shape[0] != 1 || (shape[1] != 1 && shape[1] != 3)) {
     return UsageError(absl::StrCat("--image-input ", value.name,
                                    ": want an input of shape 1x3xHxW or 1x1xHxW, got ",
                                    DimsToString(shape)));
@@ -109,14 +130,14 @@ absl::Status ProgramWriter::AddImage(ValueId input, const ImageWish& wish) {
 
 // A state is an array of fp16; the model reads it once, before it is written.
 absl::Status ProgramWriter::AddState(ValueId input, const std::string& present) {
-  const Value& value = graph_.values[input];
-  const auto output = std::find_if(graph_.outputs.begin(), graph_.outputs.end(),
-                                   [&](ValueId id) { return graph_.values[id].name == present; });
-  if (output == graph_.outputs.end()) {
-    return NoPort(absl::StrCat("--state ", value.name, "=", present), present, "output", graph_,
-                  graph_.outputs);
+  const Value& value = graph_->values[input];
+  const auto output = std::find_if(graph_->outputs.begin(), graph_->outputs.end(),
+                                   [&](ValueId id) { return graph_->values[id].name == present; });
+  if (output == graph_->outputs.end()) {
+    return NoPort(absl::StrCat("--state ", value.name, "=", present), present, "output", *graph_,
+                  graph_->outputs);
   }
-  const Value& next = graph_.values[*output];
+  const Value& next = graph_->values[*output];
   if (!IsFloating(value.type) || !IsFloating(next.type) || MilShapeOf(next) != MilShapeOf(value) ||
       !value.is_static()) {
     return UsageError(absl::StrCat("--state ", value.name, "=", present,
@@ -124,7 +145,7 @@ absl::Status ProgramWriter::AddState(ValueId input, const std::string& present) 
                                    value.name, "' is ", FormText(value), " and '", present, "' is ",
                                    FormText(next)));
   }
-  MilVar& variable = values_[input];
+  MilVar& variable = values_[&value];
   program_.inputs.back().type.dtype = "state<fp16>";
   const MilVar state = variable;
   NameAfter(value.name);
@@ -134,29 +155,29 @@ absl::Status ProgramWriter::AddState(ValueId input, const std::string& present) 
 }
 
 absl::Status ProgramWriter::AddOutputs() {
-  for (size_t i = 0; i < graph_.outputs.size(); ++i) {
-    const Value& value = graph_.values[graph_.outputs[i]];
+  for (size_t i = 0; i < graph_->outputs.size(); ++i) {
+    const Value& value = graph_->values[graph_->outputs[i]];
     const char* dtype = PortType(value.type);
     if (dtype == nullptr) return NotSaid(value, "has a type that Core ML's programs do not have");
     NameAfter(value.name);
-    if (auto state = states_.find(graph_.outputs[i]); state != states_.end()) {
-      ANEMONE_ASSIGN_OR_RETURN(const MilVar next, Read(graph_.outputs[i], "fp16"));
+    if (auto state = states_.find(graph_->outputs[i]); state != states_.end()) {
+      ANEMONE_ASSIGN_OR_RETURN(const MilVar next, Read(graph_->outputs[i], "fp16"));
       MilStatement write{.op = "write_state",
                          .arguments = {{"input", {state->second.name}}, {"data", {next.name}}}};
       write.attributes = Named(Take(absl::StrCat(value.name, "_write")));
-      program_.statements.push_back(std::move(write));
+      statements_->push_back(std::move(write));
       continue;
     }
-    auto found = values_.find(graph_.outputs[i]);
+    auto found = values_.find(&value);
     const std::string own = found == values_.end() ? MilTypeOf(value.type) : found->second.dtype;
-    ANEMONE_ASSIGN_OR_RETURN(const MilVar variable, Read(graph_.outputs[i], own));
+    ANEMONE_ASSIGN_OR_RETURN(const MilVar variable, Read(graph_->outputs[i], own));
     const bool is_cast = variable.dtype != dtype;
     MilStatement statement{.outputs = {{{dtype, variable.shape}, output_names_[i]}},
                            .op = is_cast ? "cast" : "identity",
                            .arguments = {{"x", {variable.name}}}};
     if (is_cast) statement.arguments.push_back({"dtype", {Text(dtype)}});
     statement.attributes = Named(output_names_[i]);
-    program_.statements.push_back(std::move(statement));
+    statements_->push_back(std::move(statement));
     program_.outputs.push_back(output_names_[i]);
   }
   if (!program_.outputs.empty()) return absl::OkStatus();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <limits>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -21,13 +22,6 @@ constexpr int64_t kFewElements = 10;
 
 // "Core ML only supports tensor rank <= 5": the converter of PyTorch in coremltools 9.0.
 constexpr size_t kHighestRank = 5;
-
-std::string Identifier(const std::string& name) {
-  std::string made;
-  for (char c : name) made += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
-  if (made.empty() || std::isdigit(static_cast<unsigned char>(made[0]))) made.insert(0, "v");
-  return made;
-}
 
 // Core ML has no arrays without elements.
 bool IsEmpty(const MilShape& shape) {
@@ -79,13 +73,12 @@ int64_t CountBeyond(const Tensor& tensor) {
 
 // The numbers as floats, without rounding to fp16.
 std::vector<float> FloatsOf(const Tensor& tensor) {
+  const NumberReader read = NumberReaderOf(tensor.type());
   std::vector<float> numbers(tensor.elements());
   for (int64_t i = 0; i < tensor.elements(); ++i) {
-    if (tensor.type() == DataType::kFloat) numbers[i] = tensor.at<float>(i);
-    if (tensor.type() == DataType::kDouble) numbers[i] = static_cast<float>(tensor.at<double>(i));
+    numbers[i] = static_cast<float>(read(tensor, i));
   }
-  const bool is_wide = tensor.type() == DataType::kFloat || tensor.type() == DataType::kDouble;
-  return is_wide ? numbers : RoundedFloats(tensor);
+  return numbers;
 }
 
 }  // namespace
@@ -119,6 +112,13 @@ std::optional<MilShape> MilShapeOf(const Value& value) {
   for (const Dim& dim : *value.shape) shape.push_back(dim.known() ? dim.size : kFree);
   if (shape.empty()) shape = {1};
   return shape;
+}
+
+std::string Identifier(const std::string& name) {
+  std::string made;
+  for (char c : name) made += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
+  if (made.empty() || std::isdigit(static_cast<unsigned char>(made[0]))) made.insert(0, "v");
+  return made;
 }
 
 std::vector<std::pair<std::string, MilValue>> Named(const std::string& name) {
@@ -162,41 +162,42 @@ std::string ProgramWriter::Const(MilValue value, const std::string& wish) {
   MilStatement statement{.outputs = {{value.type, name}}, .op = "const"};
   statement.attributes = Named(name);
   statement.attributes.emplace_back("val", std::move(value));
-  program_.statements.push_back(std::move(statement));
+  statements_->push_back(std::move(statement));
   return name;
 }
 
 std::string ProgramWriter::Bool(bool value) {
-  std::string& name = scalars_[value ? "true" : "false"];
+  std::string& name = known_.scalars[value ? "true" : "false"];
   if (name.empty()) name = Const({{"bool", std::nullopt}, value, {}}, "const");
   return name;
 }
 std::string ProgramWriter::Int(int64_t value) {
-  std::string& name = scalars_[absl::StrCat("int ", value)];
+  std::string& name = known_.scalars[absl::StrCat("int ", value)];
   if (name.empty()) name = Const({{"int32", std::nullopt}, value, {}}, "const");
   return name;
 }
 std::string ProgramWriter::Ints(absl::Span<const int64_t> values) {
-  std::string& name = scalars_[absl::StrCat("ints ", absl::StrJoin(values, ","))];
+  std::string& name = known_.scalars[absl::StrCat("ints ", absl::StrJoin(values, ","))];
   const auto count = static_cast<int64_t>(values.size());
   const std::vector<int64_t> listed(values.begin(), values.end());
   if (name.empty()) name = Const({{"int32", MilShape{count}}, listed, {}}, "const");
   return name;
 }
 std::string ProgramWriter::Number(double value, const std::string& dtype) {
-  std::string& name = scalars_[absl::StrCat(dtype, absl::StrFormat(" %a", value))];
+  std::string& name = known_.scalars[absl::StrCat(dtype, absl::StrFormat(" %a", value))];
   if (name.empty()) name = Const({{dtype, std::nullopt}, value, {}}, "const");
   return name;
 }
 std::string ProgramWriter::Text(const std::string& value) {
-  std::string& name = scalars_[absl::StrCat("text ", value)];
+  std::string& name = known_.scalars[absl::StrCat("text ", value)];
   if (name.empty()) name = Const({{"string", std::nullopt}, value, {}}, "const");
   return name;
 }
 
 MilVar ProgramWriter::Flags(const Json& values, MilShape shape) {
   if (shape.empty()) shape = {static_cast<int64_t>(values.size())};
-  std::string& name = scalars_[absl::StrCat("flags ", absl::StrJoin(shape, ","), values.dump())];
+  std::string& name =
+      known_.scalars[absl::StrCat("flags ", absl::StrJoin(shape, ","), values.dump())];
   if (name.empty()) name = Const({{"bool", shape}, values, {}}, "const");
   return {name, "bool", std::move(shape)};
 }
@@ -213,9 +214,9 @@ MilVar ProgramWriter::Constant(const Tensor& tensor, const std::string& dtype,
   if (dtype == "fp16") {
     if (auto weight = CompressedMilWeight(tensor, shape, nullptr, blobs_)) {
       const std::string name = Take(wish_);
-      program_.statements.push_back(
-          DeclarationOf(*std::move(weight), {type, name},
-                        [this](MilValue part) { return Const(std::move(part), "const"); }));
+      statements_->push_back(DeclarationOf(*std::move(weight), {type, name}, [this](MilValue part) {
+        return Const(std::move(part), "const");
+      }));
       return {name, dtype, shape};
     }
   }
@@ -227,8 +228,7 @@ MilVar ProgramWriter::Constant(const Tensor& tensor, const std::string& dtype,
   }
   Json data = Json::array();
   if (is_float) {
-    const std::vector<float> numbers = dtype == "fp16" ? RoundedFloats(tensor) : FloatsOf(tensor);
-    for (float number : numbers) data.push_back(static_cast<double>(number));
+    for (float number : FloatsOf(tensor)) data.push_back(static_cast<double>(number));
   } else {
     if (const int64_t count = CountBeyond(tensor); count > 0) {
       AddNote(absl::StrCat("'", wish_, "': ", count, count == 1 ? " integer is" : " integers are",
@@ -245,8 +245,9 @@ MilVar ProgramWriter::Constant(const Tensor& tensor, const std::string& dtype,
 
 std::vector<MilVar> ProgramWriter::EmitAll(const std::string& op,
                                            std::vector<MilArgument> arguments,
-                                           std::vector<MilType> types) {
-  MilStatement statement{.op = op, .arguments = std::move(arguments)};
+                                           std::vector<MilType> types,
+                                           std::vector<MilBlock> blocks) {
+  MilStatement statement{.op = op, .arguments = std::move(arguments), .blocks = std::move(blocks)};
   std::vector<MilVar> made;
   made.reserve(types.size());
   for (MilType& type : types) {
@@ -254,7 +255,7 @@ std::vector<MilVar> ProgramWriter::EmitAll(const std::string& op,
     statement.outputs.push_back({std::move(type), made.back().name});
   }
   statement.attributes = Named(made[0].name);
-  program_.statements.push_back(std::move(statement));
+  statements_->push_back(std::move(statement));
   return made;
 }
 
@@ -265,7 +266,7 @@ MilVar ProgramWriter::Emit(const std::string& op, std::vector<MilArgument> argum
 
 MilVar ProgramWriter::Cast(const MilVar& from, const std::string& dtype) {
   if (from.dtype == dtype) return from;
-  auto [found, is_new] = casts_.try_emplace({from.name, dtype});
+  auto [found, is_new] = known_.casts.try_emplace({from.name, dtype});
   if (is_new) {
     found->second = Emit("cast", {{"x", {from.name}}, {"dtype", {Text(dtype)}}}, dtype, from.shape);
   }
@@ -280,7 +281,7 @@ bool ProgramWriter::CanReshape(const MilVar& from, const MilShape& shape) {
 // With two or more free sizes, axes of extent 1 are removed, and then inserted.
 MilVar ProgramWriter::Reshape(const MilVar& from, const MilShape& shape) {
   if (Agree(from.shape, shape)) return {from.name, from.dtype, shape};
-  auto [found, is_new] = reshaped_.try_emplace({from.name, shape});
+  auto [found, is_new] = known_.reshaped.try_emplace({from.name, shape});
   if (!is_new) return found->second;
   if (std::count(shape.begin(), shape.end(), kFree) <= 1) {
     return found->second =
@@ -300,14 +301,14 @@ MilVar ProgramWriter::Reshape(const MilVar& from, const MilShape& shape) {
 MilVar ProgramWriter::ExtentsOf(const MilVar& from) {
   const auto rank = static_cast<int64_t>(from.shape.size());
   if (!HasFree(from.shape)) return {Ints(from.shape), "int32", {rank}};
-  auto [found, is_new] = extents_.try_emplace(from.name);
+  auto [found, is_new] = known_.extents.try_emplace(from.name);
   if (is_new) found->second = Emit("shape", {{"x", {from.name}}}, "int32", {rank});
   return found->second;
 }
 
 absl::StatusOr<MilVar> ProgramWriter::Read(ValueId id, const std::string& dtype) {
-  const Value& value = graph_.values[id];
-  if (auto found = values_.find(id); found != values_.end()) return Cast(found->second, dtype);
+  const Value& value = graph_->values[id];
+  if (auto found = values_.find(&value); found != values_.end()) return Cast(found->second, dtype);
   if (!value.constant) {
     return absl::InternalError(absl::StrCat("'", value.name, "' is read before it is computed"));
   }
@@ -315,7 +316,7 @@ absl::StatusOr<MilVar> ProgramWriter::Read(ValueId id, const std::string& dtype)
   if (MilTypeOf(value.constant->type()) == nullptr) {
     return NotSaid(value, "has a type that Core ML's programs do not have");
   }
-  auto [found, is_new] = constants_.try_emplace({id, dtype});
+  auto [found, is_new] = known_.constants.try_emplace({&value, dtype});
   if (is_new) {
     NameAfter(value.name);
     found->second = Constant(*value.constant, dtype, *MilShapeOf(value));
@@ -324,7 +325,7 @@ absl::StatusOr<MilVar> ProgramWriter::Read(ValueId id, const std::string& dtype)
 }
 
 absl::Status ProgramWriter::Set(ValueId id, MilVar variable, bool keeps_fp32) {
-  const Value& value = graph_.values[id];
+  const Value& value = graph_->values[id];
   const char* dtype = MilTypeOf(value.type);
   const std::optional<MilShape> shape = MilShapeOf(value);
   if (dtype == nullptr) return NotSaid(value, "has a type that Core ML's programs do not have");
@@ -333,8 +334,40 @@ absl::Status ProgramWriter::Set(ValueId id, MilVar variable, bool keeps_fp32) {
     return NotSaid(value, "has several sizes that are only known at run time");
   }
   const std::string wanted = keeps_fp32 && variable.dtype == "fp32" ? "fp32" : dtype;
-  values_[id] = Cast(Reshape(variable, *shape), wanted);
+  values_[&value] = Cast(Reshape(variable, *shape), wanted);
   return absl::OkStatus();
+}
+
+absl::StatusOr<ProgramWriter::Block> ProgramWriter::WriteBlock(
+    const Graph& body, absl::Span<const ValueId> captured, const std::string& floats,
+    const std::function<absl::Status()>& write) {
+  for (size_t i = 0; i < captured.size(); ++i) {
+    const Value &outer = graph_->values[captured[i]], &inner = body.values[body.captures[i]];
+    if (inner.constant) continue;
+    const auto found = values_.find(&outer);
+    const char* own = MilTypeOf(outer.type);
+    if (own == nullptr) return NotSaid(outer, "has a type that Core ML's programs do not have");
+    ANEMONE_ASSIGN_OR_RETURN(values_[&inner],
+                             Read(captured[i], found == values_.end() ? own : found->second.dtype));
+  }
+  Block made;
+  const Graph* outer_graph = std::exchange(graph_, &body);
+  std::vector<MilStatement>* outer_statements = std::exchange(statements_, &made.block.statements);
+  const Known outer_known = known_;
+  ANEMONE_RETURN_IF_ERROR(write());
+  for (ValueId id : body.outputs) {
+    const Value& value = body.values[id];
+    const char* own = MilTypeOf(value.type);
+    if (own == nullptr) return NotSaid(value, "has a type that Core ML's programs do not have");
+    ANEMONE_ASSIGN_OR_RETURN(const MilVar result, Read(id, IsFloating(value.type) ? floats : own));
+    NameAfter(value.name);
+    made.results.push_back(Emit("identity", {{"x", {result.name}}}, result.dtype, result.shape));
+    made.block.outputs.push_back(made.results.back().name);
+  }
+  graph_ = outer_graph;
+  statements_ = outer_statements;
+  known_ = outer_known;
+  return made;
 }
 
 // The variables that the ports of a segment's program read. A uint8 port is read by `dequantize`
@@ -343,7 +376,7 @@ absl::Status ProgramWriter::Bind(const Segment& segment, const MilProgram& part,
                                  std::map<std::string, std::string>& names) {
   for (size_t i = 0; i < segment.inputs.size(); ++i) {
     const MilOutput& port = part.inputs[i];
-    NameAfter(graph_.values[segment.inputs[i]].name);
+    NameAfter(graph_->values[segment.inputs[i]].name);
     ANEMONE_ASSIGN_OR_RETURN(MilVar variable, Read(segment.inputs[i], "fp16"));
     variable = Reshape(variable, *port.type.shape);
     if (port.type.dtype != "uint8") {
@@ -354,7 +387,7 @@ absl::Status ProgramWriter::Bind(const Segment& segment, const MilProgram& part,
       for (const MilArgument& argument : statement.arguments) {
         if (argument.values[0] != port.name) continue;
         if (statement.op != "dequantize") {
-          return NotSaid(graph_.values[segment.inputs[i]],
+          return NotSaid(graph_->values[segment.inputs[i]],
                          "is a port of bytes that is read without a dequantize");
         }
         names[statement.outputs[0].name] = variable.name;
@@ -370,12 +403,12 @@ absl::Status ProgramWriter::AddSegment(const Segment& segment, const Target& tar
   std::map<std::string, MilType> types;
   ANEMONE_RETURN_IF_ERROR(Bind(segment, part.program, names));
   for (MilStatement& statement : part.program.statements) {
+    for (const MilOutput& output : statement.outputs) types[output.name] = output.type;
     if (names.count(statement.outputs[0].name) != 0) continue;  // the dequantize of a port
     for (MilArgument& argument : statement.arguments) {
       for (std::string& value : argument.values) value = names.at(value);
     }
     for (MilOutput& output : statement.outputs) {
-      types[output.name] = output.type;
       const std::string name = Take(output.name);
       names[output.name] = name;
       output.name = name;
@@ -383,11 +416,11 @@ absl::Status ProgramWriter::AddSegment(const Segment& segment, const Target& tar
     for (auto& [key, value] : statement.attributes) {
       if (key == "name") value.data = statement.outputs[0].name;
     }
-    program_.statements.push_back(std::move(statement));
+    statements_->push_back(std::move(statement));
   }
   for (size_t i = 0; i < segment.outputs.size(); ++i) {
     const std::string& port = part.program.outputs[i];
-    NameAfter(graph_.values[segment.outputs[i]].name);
+    NameAfter(graph_->values[segment.outputs[i]].name);
     const MilType& type = types.at(port);
     ANEMONE_RETURN_IF_ERROR(Set(segment.outputs[i], {names.at(port), type.dtype, *type.shape}));
   }

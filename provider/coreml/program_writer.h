@@ -7,6 +7,7 @@
 #ifndef ANEMONE_PROVIDER_COREML_PROGRAM_WRITER_H_
 #define ANEMONE_PROVIDER_COREML_PROGRAM_WRITER_H_
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -47,6 +48,9 @@ const char* MilTypeOf(DataType type);
 // The shape of a value in the program; nullopt if its rank is not known.
 std::optional<MilShape> MilShapeOf(const Value& value);
 
+// The name that MIL can have: of letters, digits and underscores.
+std::string Identifier(const std::string& name);
+
 // The attribute that holds a statement's name.
 std::vector<std::pair<std::string, MilValue>> Named(const std::string& name);
 
@@ -57,9 +61,11 @@ class ProgramWriter {
  public:
   // `may_be_free`: sizes may be kFree.
   ProgramWriter(const Graph& graph, const MilBlobSink& blobs, bool may_be_free = false)
-      : graph_(graph), blobs_(blobs), may_be_free_(may_be_free) {
+      : graph_(&graph), blobs_(blobs), may_be_free_(may_be_free) {
     program_.build_info = {{"component", "anemone"}};
   }
+  ProgramWriter(const ProgramWriter&) = delete;
+  ProgramWriter& operator=(const ProgramWriter&) = delete;
 
   // Declares the model's inputs and reserves the names of its outputs. kUnimplemented: a port has a
   // type or rank that Core ML does not have, or a free dimension. UsageError: a wish does not fit
@@ -67,11 +73,22 @@ class ProgramWriter {
   absl::Status AddPorts(const PortWishes& wishes);
   // Writes the units of an engine segment. kUnimplemented: MIL has no form for a unit.
   absl::Status AddSegment(const Segment& segment, const Target& target);
+  // A nested block with the statements that `write` writes for a body's nodes. The body's captures
+  // are the values `captured` of the graph around it. Its results are variables of the block,
+  // floats as `floats`. Errors: those of `write`, and of Read().
+  struct Block {
+    MilBlock block;
+    std::vector<MilVar> results;
+  };
+  absl::StatusOr<Block> WriteBlock(const Graph& body, absl::Span<const ValueId> captured,
+                                   const std::string& floats,
+                                   const std::function<absl::Status()>& write);
   // Gives the outputs their names and types, and stores those that become a state. UsageError: all
   // become states. kUnimplemented: the model has no outputs.
   absl::Status AddOutputs();
 
-  const Graph& graph() const { return graph_; }
+  // The model's graph; inside of WriteBlock(), that of the body.
+  const Graph& graph() const { return *graph_; }
   bool may_be_free() const { return may_be_free_; }
   const MilProgram& program() const { return program_; }
 
@@ -85,7 +102,7 @@ class ProgramWriter {
   MilVar Emit(const std::string& op, std::vector<MilArgument> arguments, std::string dtype,
               MilShape shape);
   std::vector<MilVar> EmitAll(const std::string& op, std::vector<MilArgument> arguments,
-                              std::vector<MilType> types);
+                              std::vector<MilType> types, std::vector<MilBlock> blocks = {});
   MilVar Cast(const MilVar& from, const std::string& dtype);
   // kFree in a shape is the size that the other extents leave. The second is false if there are two
   // or more, and the shapes differ in more than extents of 1.
@@ -113,7 +130,17 @@ class ProgramWriter {
   void NameAfter(const std::string& value) { wish_ = value; }
 
  private:
+  // What is written once in a block, and read in it and the blocks inside of it.
+  struct Known {
+    std::map<std::pair<const Value*, std::string>, MilVar> constants;  // by value and type
+    std::map<std::pair<std::string, std::string>, MilVar> casts;       // by variable and type
+    std::map<std::pair<std::string, MilShape>, MilVar> reshaped;       // by variable and shape
+    std::map<std::string, MilVar> extents;                             // by variable
+    std::map<std::string, std::string> scalars;                        // by type and text
+  };
+
   std::string Take(const std::string& wish);
+  std::vector<std::string> TakePortNames();
   std::string Const(MilValue value, const std::string& wish);
   absl::Status CheckShape(const Value& value, const std::optional<MilShape>& shape) const;
   absl::Status AddImage(ValueId input, const ImageWish& wish);
@@ -121,20 +148,17 @@ class ProgramWriter {
   absl::Status Bind(const Segment& segment, const MilProgram& part,
                     std::map<std::string, std::string>& names);
 
-  const Graph& graph_;
+  const Graph* graph_;
   const MilBlobSink& blobs_;
   const bool may_be_free_;
   MilProgram program_;
+  std::vector<MilStatement>* statements_ = &program_.statements;  // of the block
   std::vector<std::string> output_names_, notes_;
   std::set<std::string> taken_;
   std::map<std::string, int> last_;
-  std::map<ValueId, MilVar> values_;
+  std::map<const Value*, MilVar> values_;
   std::map<ValueId, MilVar> states_;  // by output: the state that it becomes
-  std::map<std::pair<ValueId, std::string>, MilVar> constants_;
-  std::map<std::pair<std::string, std::string>, MilVar> casts_;  // by variable and type
-  std::map<std::pair<std::string, MilShape>, MilVar> reshaped_;  // by variable and shape
-  std::map<std::string, MilVar> extents_;                        // by variable
-  std::map<std::string, std::string> scalars_;                   // by type and text
+  Known known_;
   std::string wish_ = "value";
 };
 

@@ -8,14 +8,16 @@
 namespace anemone {
 namespace {
 
-// A scale or zero point of input `i` against a value of shape `to`: one number, or one for each
-// element of `axis`.
+// A scale or zero point of input `i` against a value of shape `to`: one number, one for each
+// element of `axis`, or one for each block of elements of `axis`.
 MilVar Along(NodeWriter& w, size_t i, const MilShape& to, int64_t axis) {
   MilVar x = w.In(i, "fp32");
   if (!w.ok() || w.RankOf(i) == 0 || (x.shape.size() == 1 && x.shape[0] == 1)) return x;
-  if (x.shape.size() != 1) {
-    w.Fail("a scale for each block");
-    return x;
+  if (const int64_t block = w.Int("block_size", 0); block != 0) {
+    if (to[axis] == kFree) w.Fail("blocks of an axis whose size is only known at run time");
+    std::vector<int64_t> blocks(w.ok() ? to[axis] : 0);
+    for (size_t at = 0; at < blocks.size(); ++at) blocks[at] = static_cast<int64_t>(at) / block;
+    return w.Picked(x, blocks, axis);
   }
   MilShape shape(to.size(), 1);
   shape[axis] = x.shape[0];
@@ -47,14 +49,12 @@ MilVar Saturated(NodeWriter& w, const MilVar& x, size_t zero, int64_t axis) {
 void WriteQuantize(NodeWriter& w) {
   const MilVar x = w.In(0, "fp32");
   const int64_t axis = w.Axis("axis", 1);
-  if (w.Int("block_size", 0) != 0) return w.Fail("a scale for each block");
   const MilVar scaled = w.Binary("real_div", x, Along(w, 1, x.shape, axis));
   w.Out(Saturated(w, scaled, 2, axis));
 }
 
 void WriteDequantize(NodeWriter& w) {
   const int64_t axis = w.Axis("axis", 1);
-  if (w.Int("block_size", 0) != 0) return w.Fail("a scale for each block");
   const MilVar x = Centered(w, 0, 2, axis);
   w.Out(w.Binary("mul", x, Along(w, 1, x.shape, axis)));
 }
@@ -81,11 +81,22 @@ void WriteQLinearMatMul(NodeWriter& w) {
   w.Out(Saturated(w, scaled, 7, rows));
 }
 
+void WriteConvInteger(NodeWriter& w) {
+  const MilVar product = Convolved(w, Centered(w, 0, 2, 1), Centered(w, 1, 3, 0));
+  if (w.ok()) w.Out(w.to().Cast(product, "int32"));
+}
+
+void WriteQLinearConv(NodeWriter& w) {
+  MilVar y = Convolved(w, Centered(w, 0, 2, 1), Centered(w, 3, 5, 0));
+  if (w.Has(8) && w.ok()) y = w.Binary("add", y, Along(w, 8, y.shape, 1));
+  y = w.Binary("mul", w.Binary("mul", y, Along(w, 1, y.shape, 1)), Along(w, 4, y.shape, 1));
+  w.Out(Saturated(w, w.Binary("real_div", y, Along(w, 6, y.shape, 1)), 7, 1));
+}
+
 constexpr MilNode kQuantizedNodes[] = {
-    {"DequantizeLinear", WriteDequantize},
-    {"MatMulInteger", WriteMatMulInteger},
-    {"QLinearMatMul", WriteQLinearMatMul},
-    {"QuantizeLinear", WriteQuantize},
+    {"ConvInteger", WriteConvInteger},     {"DequantizeLinear", WriteDequantize},
+    {"MatMulInteger", WriteMatMulInteger}, {"QLinearConv", WriteQLinearConv},
+    {"QLinearMatMul", WriteQLinearMatMul}, {"QuantizeLinear", WriteQuantize},
 };
 
 }  // namespace

@@ -78,6 +78,16 @@ MilVar Initial(NodeWriter& w, size_t i, const MilVar& x, int64_t direction, cons
   return w.Squeezed(layer.directions > 1 ? w.Part(all, direction) : all, 0);
 }
 
+// Sequences may end early only in ONNX.
+void CheckLengths(NodeWriter& w) {
+  const int64_t steps = w.ShapeOf(0)[0];
+  const std::vector<int64_t> lengths = w.IsConstant(4) ? w.IntsAt(4) : std::vector<int64_t>{0};
+  if (std::any_of(lengths.begin(), lengths.end(),
+                  [&](int64_t length) { return length != steps; })) {
+    w.Fail("lengths of the sequences (sequence_lens) that are not the number of steps");
+  }
+}
+
 // What all three have in common; nullopt if MIL cannot say the node.
 std::optional<Layer> LayerOf(NodeWriter& w, int64_t gates) {
   Layer layer{.hidden = w.Int("hidden_size", 0), .gates = gates};
@@ -85,7 +95,7 @@ std::optional<Layer> LayerOf(NodeWriter& w, int64_t gates) {
   layer.directions = direction == "bidirectional" ? 2 : 1;
   layer.is_backward = direction == "reverse";
   if (w.Int("layout", 0) != 0) w.Fail("a layout with the batch first");
-  if (w.Has(4)) w.Fail("lengths of the sequences (sequence_lens)");
+  if (w.Has(4)) CheckLengths(w);
   if (w.node().FindAttribute("clip") != nullptr) w.Fail("a clip of the cell");
   const Attribute* given = w.node().FindAttribute("activations");
   const auto* names =

@@ -626,6 +626,14 @@ NUMPY_TYPES = {"fp16": numpy.float16, "fp32": numpy.float32, "int32": numpy.int3
                "uint16": numpy.uint16, "uint8": numpy.uint8, "int8": numpy.int8, "int16": numpy.int16}
 
 
+def nested(operations):
+    """The operations, and those of their blocks."""
+    for op in operations:
+        for block in op.blocks:
+            yield from nested(block.operations)
+        yield op
+
+
 class Package:
     """A package that coremltools could open and check. `specification` overrides its version."""
 
@@ -642,11 +650,11 @@ class Package:
         return {port.name: list(port.type.multiArrayType.shape) for port in self.spec.description.input}
 
     def operations(self):
-        return [op for op in self.function.operations if op.op_type != "const"]
+        return [op for op in nested(self.function.operations) if op.op_type != "const"]
 
     def constants(self):
         """Every weight, read back."""
-        for op in self.function.operations:
+        for op in nested(self.function.operations):
             if op.op_type == "const":
                 yield op.outputs[0].name, op.outputs[0].val
             elif op.op_type.startswith("constexpr_"):
@@ -678,6 +686,12 @@ class Package:
             if op.op_type == "coreml_update_state":
                 values[state][state.name] = values[op.value]
             values[op.outputs[0]] = numpy.asarray(values[state][state.name]).astype(numpy.float16)
+            return
+        if op.op_type == "cond":
+            block = op.blocks[0 if values[op.pred] else 1]
+            for inner in block.operations:
+                Package.step(inner, values)
+            values.update(zip(op.outputs, (values[result] for result in block.outputs)))
             return
         if op.op_type not in OPERATIONS:
             raise NotImplementedError(f"the interpreter does not have {op.op_type}")
