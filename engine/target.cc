@@ -62,6 +62,34 @@ bool HoldsFor(const std::bitset<n>& questions, const Same& same) {
 
 TargetQuestions& QuestionsOfThread() { return asked; }
 
+std::optional<Known<bool>> IsWithin(int64_t value, Limit limit, const Target& target,
+                                    Status status) {
+  const auto i = static_cast<size_t>(limit);
+  const bool is_exact = asked.limits[i];
+  const std::optional<Known<int64_t>> known = target.limit(limit);
+  asked.limits[i] = is_exact;
+  asked.compared[i] = true;
+  TargetQuestions::Range& range = asked.ranges[i];
+  range.status = std::min(range.status, status);  // the weakest is last
+  if (!known) return std::nullopt;
+  const bool is_within = value <= known->value;
+  if (is_within) {
+    range.within = std::max(range.within, value);
+  } else {
+    range.beyond = std::min(range.beyond, value);
+  }
+  return Known<bool>{is_within, known->status};
+}
+
+std::optional<bool> ReachesFamily(int index, const Target& target) {
+  const bool is_exact = asked.others[Other::kFamilyIndex];
+  const std::optional<int> family = target.family_index();
+  asked.others[Other::kFamilyIndex] = is_exact;
+  asked.floors[index] = true;
+  if (!family) return std::nullopt;
+  return *family >= index;
+}
+
 bool TargetQuestions::HaveSameAnswers(const Target& a, const Target& b) const {
   const TargetQuestions before = asked;  // the comparison asks too
   const auto same_other = [&](size_t other) {
@@ -83,19 +111,36 @@ bool TargetQuestions::HaveSameAnswers(const Target& a, const Target& b) const {
                            [&](const char* form) { return a.Streams(form) == b.Streams(form); });
     }
   };
+  const auto same_comparison = [&](size_t i) {
+    const auto of_a = a.limit(static_cast<Limit>(i)), of_b = b.limit(static_cast<Limit>(i));
+    if (!of_a || !of_b) return !of_a && !of_b;
+    const auto fits = [&](int64_t limit) {
+      return limit >= ranges[i].within && limit < ranges[i].beyond;
+    };
+    const Status known = ranges[i].status;
+    return Weaker(known, of_a->status) == Weaker(known, of_b->status) && fits(of_a->value) &&
+           fits(of_b->value);
+  };
+  const auto same_floor = [&](size_t i) {
+    const int index = static_cast<int>(i);
+    return ReachesFamily(index, a) == ReachesFamily(index, b);
+  };
+  const auto same_limit = [&](size_t i) {
+    return AreSame(a.limit(static_cast<Limit>(i)), b.limit(static_cast<Limit>(i)));
+  };
+  // Comparisons read limits, so they are last: this may be the thread's own.
   const bool same =
-      HoldsFor(others, same_other) &&
-      HoldsFor(limits,
-               [&](size_t i) {
-                 return AreSame(a.limit(static_cast<Limit>(i)), b.limit(static_cast<Limit>(i)));
-               }) &&
+      HoldsFor(others, same_other) && HoldsFor(floors, same_floor) &&
+      HoldsFor(limits, same_limit) &&
       HoldsFor(caps,
                [&](size_t i) {
                  return AreSame(a.Has(static_cast<Cap>(i)), b.Has(static_cast<Cap>(i)));
                }) &&
-      HoldsFor(lists, [&](size_t i) {
-        return a.list(static_cast<LimitList>(i)) == b.list(static_cast<LimitList>(i));
-      });
+      HoldsFor(lists,
+               [&](size_t i) {
+                 return a.list(static_cast<LimitList>(i)) == b.list(static_cast<LimitList>(i));
+               }) &&
+      HoldsFor(compared, same_comparison);
   asked = before;
   return same;
 }

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "engine/target_questions.h"
+
 namespace anemone {
 
 absl::string_view StatusName(Status status) {
@@ -50,15 +52,15 @@ bool Judge::Has(Cap cap) {
 }
 
 bool Judge::Within(int64_t value, Limit limit) {
-  auto known = target_.limit(limit);
+  const auto known = IsWithin(value, limit, target_, verdict_.status);
   Ask(known ? known->status : Status::kUnknown);
-  return !known || value <= known->value;
+  return !known || known->value;
 }
 
 bool Judge::FamilyAtLeast(Family floor) {
-  auto index = target_.family_index();
-  Ask(index ? target_.status() : Status::kUnknown);
-  return !index || *index >= IndexOf(floor);
+  const std::optional<bool> reaches = ReachesFamily(IndexOf(floor), target_);
+  Ask(reaches ? target_.status() : Status::kUnknown);
+  return reaches.value_or(true);
 }
 
 int64_t Judge::Value(Limit limit, int64_t fallback) {
@@ -75,8 +77,8 @@ void Judge::Doubt(const Rule& rule) {
 Verdict Judge::RejectFormatted(const Rule& rule, const std::vector<absl::FormatArg>& args) {
   Ask(rule.status);
   if (rule.seen_to) {
-    const auto index = target_.family_index();
-    if (!index || *index > IndexOf(*rule.seen_to)) Ask(Status::kPredicted);
+    const bool is_later = ReachesFamily(IndexOf(*rule.seen_to) + 1, target_).value_or(true);
+    if (is_later) Ask(Status::kPredicted);
   }
   Verdict refused = verdict_;
   refused.accepted = false;

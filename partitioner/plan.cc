@@ -287,10 +287,18 @@ struct Planner::GraphFacts {
   const DataSizes sizes;
 };
 
-// A plan of PlanMain(), and what it asked of its target.
+// What was made of a plan, for a target, and what that asked of the target.
 struct Planner::Made {
+  struct Warnings {
+    TargetQuestions asked;
+    const Target* target;
+    std::vector<PlanWarning> list;
+  };
+
   TargetQuestions asked;
   Plan plan;
+  UnitNames names;
+  std::vector<Warnings> design;  // for each set of targets that have the same
 };
 
 Planner::Planner(const Model& model, const PlanOptions& options, size_t targets)
@@ -394,37 +402,50 @@ void SetTarget(const Target& target, Plan& plan) {
 
 }  // namespace
 
-absl::StatusOr<Plan> Planner::PlanMain() {
-  if (is_one_) return PlanGraph(model_.graph);
-  for (const Made& made : made_) {
-    if (!made.asked.HaveSameAnswers(*made.plan.target, *options_.target)) continue;
-    Plan plan = made.plan;
-    SetTarget(*options_.target, plan);
-    return plan;
-  }
+absl::StatusOr<Planner::Made> Planner::PlanMain() {
   TargetQuestions& asked = QuestionsOfThread();
   asked = {};
   ANEMONE_ASSIGN_OR_RETURN(Plan plan, PlanGraph(model_.graph));
-  made_.push_back({asked, plan});
-  return plan;
+  if (options_.bodies) ANEMONE_RETURN_IF_ERROR(CheckRefusedNodes(model_, plan, options_.policy));
+  NumberSegments(plan, 0);
+  AddFolded(model_, plan);
+  if (plan.engine_segments() == 0) plan.status = Status::kUnknown;  // the engine accepted nothing
+  UnitNames names(model_, plan);
+  return Made{asked, std::move(plan), std::move(names), {}};
+}
+
+absl::StatusOr<Planner::Made*> Planner::FindOrMake() {
+  for (Made& made : made_) {
+    if (made.asked.HaveSameAnswers(*made.plan.target, *options_.target)) return &made;
+  }
+  ANEMONE_ASSIGN_OR_RETURN(Made made, PlanMain());
+  made_.push_back(std::move(made));
+  return &made_.back();
+}
+
+const std::vector<PlanWarning>& Planner::DesignWarningsOf(const Plan& plan, Made& made) {
+  for (const Made::Warnings& known : made.design) {
+    if (known.asked.HaveSameAnswers(*known.target, *plan.target)) return known.list;
+  }
+  TargetQuestions& asked = QuestionsOfThread();
+  asked = {};
+  std::vector<PlanWarning> list = DesignWarnings(model_, made.names, options_, plan);
+  return made.design.emplace_back(Made::Warnings{asked, plan.target, std::move(list)}).list;
 }
 
 size_t Planner::made() const { return made_.size(); }
 
 absl::StatusOr<Plan> Planner::Make(const Target& target) {
-  const Model& model = model_;
   options_.target = &target;
-  const PlanOptions& options = options_;
-  ANEMONE_ASSIGN_OR_RETURN(Plan plan, PlanMain());
-  if (options.bodies) ANEMONE_RETURN_IF_ERROR(CheckRefusedNodes(model, plan, options.policy));
-  NumberSegments(plan, 0);
-  AddFolded(model, plan);
-  if (plan.engine_segments() == 0) plan.status = Status::kUnknown;  // the engine accepted nothing
-  const UnitNames names(model, plan);
-  plan.costs = std::make_shared<const PlanCosts>(CostsOf(model, plan, names));
-  AddCostWarnings(options.policy, plan);
-  AddWarnings(model, names, options, plan);
-  AddImportWarnings(model, plan);
+  if (is_one_) made_.clear();
+  ANEMONE_ASSIGN_OR_RETURN(Made* const made, FindOrMake());
+  Plan plan = is_one_ ? std::move(made->plan) : made->plan;
+  SetTarget(target, plan);
+  plan.costs = std::make_shared<const PlanCosts>(CostsOf(model_, plan, made->names));
+  AddCostWarnings(options_.policy, plan);
+  const std::vector<PlanWarning>& design = DesignWarningsOf(plan, *made);
+  plan.warnings.insert(plan.warnings.end(), design.begin(), design.end());
+  AddImportWarnings(model_, plan);
   return plan;
 }
 

@@ -94,11 +94,10 @@ void WriteTexts(const Texts& texts, JsonWriter& w) {
   w.EndArray();
 }
 
-void WriteEntry(const Model& model, const Plan& plan, const PlanCosts& costs,
-                const PlanEntry& entry, JsonWriter& w) {
+// The keys of an entry before "cost".
+void WriteWhere(const Model& model, const Plan& plan, const PlanEntry& entry, JsonWriter& w) {
   const Origin& shown = model.origins[entry.shown];
   const bool folded = entry.placement == Placement::kFolded;
-  w.BeginObject();
   w.Key("id").Text(shown.id);
   w.Key("name").Text(shown.name);
   w.Key("op_type").Text(shown.op_type);
@@ -113,14 +112,30 @@ void WriteEntry(const Model& model, const Plan& plan, const PlanCosts& costs,
   w.Key("units");
   WriteTexts(entry.units, w);
   w.Key("macs").NumberOrNull(entry.macs);
-  w.Key("cost");
-  WriteCost(costs.of_entries, entry.shown, costs.rates, w);
+}
+
+// The keys after it.
+void WriteWhy(const Plan& plan, const PlanEntry& entry, JsonWriter& w) {
+  const bool folded = entry.placement == Placement::kFolded;
   w.Key("route").TextOrNull(folded ? "" : RouteName(plan.route));
   w.Key("bound").TextOrNull(entry.placement == Placement::kEngine ? absl::string_view(entry.bound)
                                                                   : "");
   w.Key("status").TextOrNull(folded ? "" : StatusName(entry.verdict.status));
   for (const auto& [key, text] : ReasonOf(entry)) w.Key(key).TextOrNull(text);
-  w.EndObject();
+}
+
+// Whether the verdicts have the same reason, in the same form.
+bool AreAlike(const Verdict& a, const Verdict& b) {
+  return a.accepted == b.accepted && a.status == b.status && a.layer == b.layer &&
+         a.rule == b.rule && a.message == b.message && a.own_rule == b.own_rule &&
+         a.own_remedy == b.own_remedy;
+}
+
+// Whether all keys but "segment" and "cost" of the entries are the same, in plans of one route.
+bool AreAlike(const PlanEntry& a, const PlanEntry& b) {
+  return a.shown == b.shown && a.placement == b.placement && a.macs == b.macs &&
+         a.rewritten == b.rewritten && a.origins == b.origins && a.units == b.units &&
+         a.bound == b.bound && a.remedy == b.remedy && AreAlike(a.verdict, b.verdict);
 }
 
 void WriteNames(const Graph& graph, const std::vector<ValueId>& values, JsonWriter& w) {
@@ -177,6 +192,96 @@ const PlanCosts& CostsOf(const Plan& plan) {
   return plan.costs == nullptr ? none : *plan.costs;
 }
 
+// Writes plans of one model and one route.
+class TextsWriter {
+ public:
+  TextsWriter(const Model& model, size_t plans)
+      : model_(model), texts_(plans), written_(model.origins.size()) {}
+
+  void Write(const Plan& plan) {
+    const PlanCosts& costs = CostsOf(plan);
+    const std::vector<PlanPart> parts = PartsOf(model_.graph, plan);
+    JsonWriter w(texts_[next_]);
+    w.BeginObject();
+    w.Key("target").Text(plan.target->option_name());
+    w.Key("route").Text(RouteName(plan.route));
+    w.Key("status").Text(StatusName(plan.status));
+    w.Key("summary").Raw(JsonText(SummaryJson(model_, plan)));
+    w.Key("segments").BeginArray();
+    int64_t segments = 0;
+    for (const PlanPart& part : parts) {
+      WriteSegments(model_, part, costs, segments, w);
+      segments += static_cast<int64_t>(part.plan->segments.size());
+    }
+    w.EndArray();
+    w.Key("nodes").BeginArray();
+    for (const PlanPart& part : parts) {
+      for (const PlanEntry& entry : part.plan->entries) WriteEntry(*part.plan, costs, entry, w);
+    }
+    w.EndArray();
+    w.Key("warnings").BeginArray();
+    for (const PlanWarning& warning : plan.warnings) WriteWarning(warning, w);
+    w.EndArray();
+    w.EndObject();
+    ++next_;
+  }
+
+  std::vector<std::string> Take() { return std::move(texts_); }
+
+ private:
+  // The text of an entry is texts_[text], from `begin` to `end`; that of its cost is within.
+  struct Written {
+    const PlanEntry* entry;
+    int first_segment;  // of its plan
+    size_t text, begin, cost_begin, cost_end, end;
+  };
+
+  void WriteEntry(const Plan& plan, const PlanCosts& costs, const PlanEntry& entry, JsonWriter& w) {
+    std::vector<Written>& known = written_[entry.shown];
+    const auto same = std::find_if(known.begin(), known.end(), [&](const Written& other) {
+      return other.first_segment + other.entry->segment == plan.first_segment + entry.segment &&
+             AreAlike(*other.entry, entry);
+    });
+    std::string& text = texts_[next_];
+    if (same != known.end()) {
+      const absl::string_view from = texts_[same->text];
+      w.Raw(from.substr(same->begin, same->cost_begin - same->begin));
+      w.Key("cost");
+      WriteCost(costs.of_entries, entry.shown, costs.rates, w);
+      w.Raw(from.substr(same->cost_end, same->end - same->cost_end));
+      return;
+    }
+    Written added = {&entry, plan.first_segment, next_, 0, 0, 0, 0};
+    w.BeginObject();
+    added.begin = text.size() - 1;
+    WriteWhere(model_, plan, entry, w);
+    added.cost_begin = text.size();
+    w.Key("cost");
+    WriteCost(costs.of_entries, entry.shown, costs.rates, w);
+    added.cost_end = text.size() + 1;  // after the comma
+    WriteWhy(plan, entry, w);
+    w.EndObject();
+    added.end = text.size();
+    if (next_ + 1 < texts_.size()) known.push_back(added);
+  }
+
+  void WriteWarning(const PlanWarning& warning, JsonWriter& w) {
+    w.BeginObject();
+    w.Key("rule").Text(warning.rule);
+    w.Key("node").Text(warning.node);
+    w.Key("name").Text(warning.origin == kNone ? "" : model_.origins[warning.origin].name);
+    w.Key("message").Text(warning.message);
+    w.Key("remedy").Text(warning.remedy);
+    w.Key("source").Text(warning.source);
+    w.EndObject();
+  }
+
+  const Model& model_;
+  std::vector<std::string> texts_;
+  size_t next_ = 0;                            // in texts_
+  std::vector<std::vector<Written>> written_;  // by the origin that names the entry
+};
+
 }  // namespace
 
 std::string JsonText(const Json& json) {
@@ -217,44 +322,14 @@ Json SummaryJson(const Model& model, const Plan& plan) {
           {"cpu_segments", plan.cpu_segments()}};
 }
 
+std::vector<std::string> PlanJsonTexts(const Model& model, absl::Span<const Plan* const> plans) {
+  TextsWriter writer(model, plans.size());
+  for (const Plan* plan : plans) writer.Write(*plan);
+  return writer.Take();
+}
+
 std::string PlanJsonText(const Model& model, const Plan& plan) {
-  const PlanCosts& costs = CostsOf(plan);
-  const std::vector<PlanPart> parts = PartsOf(model.graph, plan);
-  std::string text;
-  JsonWriter w(text);
-  w.BeginObject();
-  w.Key("target").Text(plan.target->option_name());
-  w.Key("route").Text(RouteName(plan.route));
-  w.Key("status").Text(StatusName(plan.status));
-  w.Key("summary").Raw(JsonText(SummaryJson(model, plan)));
-  w.Key("segments").BeginArray();
-  int64_t segments = 0;
-  for (const PlanPart& part : parts) {
-    WriteSegments(model, part, costs, segments, w);
-    segments += static_cast<int64_t>(part.plan->segments.size());
-  }
-  w.EndArray();
-  w.Key("nodes").BeginArray();
-  for (const PlanPart& part : parts) {
-    for (const PlanEntry& entry : part.plan->entries) {
-      WriteEntry(model, *part.plan, costs, entry, w);
-    }
-  }
-  w.EndArray();
-  w.Key("warnings").BeginArray();
-  for (const PlanWarning& warning : plan.warnings) {
-    w.BeginObject();
-    w.Key("rule").Text(warning.rule);
-    w.Key("node").Text(warning.node);
-    w.Key("name").Text(warning.origin == kNone ? "" : model.origins[warning.origin].name);
-    w.Key("message").Text(warning.message);
-    w.Key("remedy").Text(warning.remedy);
-    w.Key("source").Text(warning.source);
-    w.EndObject();
-  }
-  w.EndArray();
-  w.EndObject();
-  return text;
+  return std::move(PlanJsonTexts(model, {&plan}).front());
 }
 
 std::string ModelJsonText(const Model& model, const Plan* plan,
@@ -283,9 +358,10 @@ Json PlanJson(const Model& model, const Plan& plan) {
 }
 
 Json ModelJson(const Model& model, absl::Span<const Plan> plans) {
-  std::vector<std::string> targets;
-  for (const Plan& plan : plans) targets.push_back(PlanJsonText(model, plan));
-  return Json::parse(ModelJsonText(model, plans.empty() ? nullptr : plans.data(), targets));
+  std::vector<const Plan*> all;
+  for (const Plan& plan : plans) all.push_back(&plan);
+  return Json::parse(
+      ModelJsonText(model, plans.empty() ? nullptr : plans.data(), PlanJsonTexts(model, all)));
 }
 
 }  // namespace anemone

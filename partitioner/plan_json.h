@@ -5,6 +5,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "engine/field.h"
 #include "partitioner/plan.h"
@@ -32,7 +33,9 @@ void AddReason(const PlanEntry& entry, Json& json);
 // The "summary" of an item of "targets".
 Json SummaryJson(const Model& model, const Plan& plan);
 
-// One item of a model's "targets", as text and as Json, which takes longer.
+// The items of a model's "targets", as text. Nodes that several plans place alike are written once.
+std::vector<std::string> PlanJsonTexts(const Model& model, absl::Span<const Plan* const> plans);
+// One of them, as text and as Json, which takes longer.
 std::string PlanJsonText(const Model& model, const Plan& plan);
 Json PlanJson(const Model& model, const Plan& plan);
 

@@ -64,8 +64,9 @@ void AddImportWarnings(const Model& model, Plan& plan) {
   }
 }
 
-void AddWarnings(const Model& model, const UnitNames& names, const PlanOptions& options,
-                 Plan& plan) {
+std::vector<PlanWarning> DesignWarnings(const Model& model, const UnitNames& names,
+                                        const PlanOptions& options, const Plan& plan) {
+  std::vector<PlanWarning> all;
   std::set<std::tuple<const WarningRule*, OriginId, std::string>> told;
   for (const PlanPart& part : PartsOf(model.graph, plan)) {
     std::vector<bool> in_doubt(part.plan->segments.size());
@@ -84,12 +85,13 @@ void AddWarnings(const Model& model, const UnitNames& names, const PlanOptions& 
         const bool is_new =
             id == kNone || told.emplace(w.rule, id, w.rule->of_kind ? w.message : "").second;
         if (!is_new) continue;
-        plan.warnings.push_back(
-            {w.id(), origin ? origin->id : absl::StrCat("segment ", part.plan->first_segment + i),
-             std::move(w.message), w.remedy(), w.source(), id, w.rule->of_kind});
+        all.push_back({w.id(),
+                       origin ? origin->id : absl::StrCat("segment ", part.plan->first_segment + i),
+                       std::move(w.message), w.remedy(), w.source(), id, w.rule->of_kind});
       }
     }
   }
+  return all;
 }
 
 void AddFaults(const Model& model, const Graph& graph, const std::vector<Cover>& covers,

@@ -15,8 +15,8 @@ void AddImportWarnings(const Model& model, Plan& plan);
 
 // Design rules that a unit of an engine segment breaks. A node that became many units is warned of
 // once.
-void AddWarnings(const Model& model, const UnitNames& names, const PlanOptions& options,
-                 Plan& plan);
+std::vector<PlanWarning> DesignWarnings(const Model& model, const UnitNames& names,
+                                        const PlanOptions& options, const Plan& plan);
 
 // Lowerings that failed though the model is valid.
 void AddFaults(const Model& model, const Graph& graph, const std::vector<Cover>& covers,

@@ -36,9 +36,11 @@ class Planner {
   struct GraphFacts;
   struct Made;
   GraphFacts& FactsOf(const Graph& graph);
-  // Everything but what MakePlan() adds for the plan and its bodies together.
-  absl::StatusOr<Plan> PlanMain();
   absl::StatusOr<Plan> PlanGraph(const Graph& graph);
+  // All but costs and design warnings, which can differ where the segments are the same.
+  absl::StatusOr<Made> PlanMain();
+  absl::StatusOr<Made*> FindOrMake();
+  const std::vector<PlanWarning>& DesignWarningsOf(const Plan& plan, Made& made);
 
   const Model& model_;
   PlanOptions options_;

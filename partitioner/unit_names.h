@@ -21,7 +21,7 @@ auto FindByUnitName(Map& by_value, absl::string_view unit) {
 // Maps the name of a unit back to the node: a unit is named after its anchor node's first output.
 class UnitNames {
  public:
-  // Both are borrowed.
+  // The model is borrowed.
   UnitNames(const Model& model, const Plan& plan);
 
   // The origin that names the unit's entry, or null if no unit of the plan has this name.

@@ -18,10 +18,13 @@ bool Holds(absl::Span<const char* const> keys, absl::string_view key) {
 UnitForm KeysOf(const NetplistForm& form, const Unit& unit, UnitForm sure) {
   for (size_t i = 0; i < unit.kind->spell.fields.size(); ++i) {
     const AnyField field = unit.kind->spell.fields[i];
-    const Json value = field.get(unit.params.get());
-    if (value.is_null()) continue;
     const absl::string_view key = field.key;
     const bool known = Holds(form.keys, key);
+    const bool has_names = std::any_of(form.names.begin(), form.names.end(),
+                                       [&](const SeenNames& seen) { return seen.key == key; });
+    if (known && !has_names) continue;  // with any value
+    const Json value = field.get(unit.params.get());
+    if (value.is_null()) continue;
     if (!known && !Holds(form.unverified_keys, key)) {
       return {FormStatus::kNone, absl::StrCat(form.type, ": no netplist key is known for ", key)};
     }

@@ -160,7 +160,7 @@ absl::StatusOr<Loss> WriteLoss(GraphWriter& w, const LossForm& form,
                                const TrainingOptions& options) {
   const ValueId output = Named(w.graph(), w.graph().outputs, form.output);
   if (output == kNone || !w.value(output).is_static() || !IsFloating(w.value(output).type)) {
-    return absl::InvalidArgumentError(
+    return UsageError(
         absl::StrCat("loss: output '", Printable(form.output),
                      "' is not a floating tensor of known sizes; bind the free dimensions"));
   }

@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "engine/target_questions.h"
 #include "engine/warning.h"
 #include "kernels/conv/conv_compute.h"
 #include "kernels/conv/conv_forms.h"
@@ -86,8 +87,9 @@ Verdict ValidateExtents(const ConvParams& p, const Dims& in, Judge& judge) {
   const int64_t multiple = rule::kConvLargeKernel.limit;
   const bool fits = p.w.kernel % multiple == 0 && p.h.kernel % multiple == 0;
   const bool is_large = std::any_of(std::begin(axes), std::end(axes), [&](const SpatialAxis& a) {
-    const auto small = judge.target().limit(a.limit_of_strided_deconv);
-    return small && a.along.kernel > small->value;
+    const auto is_small =
+        IsWithin(a.along.kernel, a.limit_of_strided_deconv, judge.target(), Status::kUnknown);
+    return is_small && !is_small->value;
   });
   if (is_large && !fits) judge.Doubt(rule::kConvLargeKernel);
   return judge.Accept();
@@ -321,9 +323,11 @@ absl::Status Complete(ConvParams& p, Bottoms in, absl::Span<const Tensor> weight
 void Warn(const ConvParams& p, const Unit& unit, Bottoms in, const Target& target, Route route,
           WarningList& list) {
   const int64_t channels = in[0].dims.c();
-  auto cores = target.limit(Limit::kNumNes);
-  if (cores && p.groups > 1 && p.groups != channels && cores->value % p.groups != 0) {
-    list.Add(warning::kGroupsCores, p.groups, cores->value);
+  if (p.groups > 1 && p.groups != channels) {
+    const auto cores = target.limit(Limit::kNumNes);
+    if (cores && cores->value % p.groups != 0) {
+      list.Add(warning::kGroupsCores, p.groups, cores->value);
+    }
   }
   if (in.size() > 1 && in[0].dims.n() >= warning::kDynamicConvolutionBatch.limit) {
     list.Add(warning::kDynamicConvolutionBatch, in[0].dims.n());

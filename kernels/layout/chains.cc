@@ -102,8 +102,8 @@ std::optional<int> Chains::OriginOf(const Operand& operand) const {
   return std::nullopt;
 }
 
-// Of the values that the units make and read.
-std::set<int> Chains::OriginsOf(absl::Span<const int> units) const {
+// The moves of each value that the units make and read.
+std::vector<absl::Span<const int>> Chains::MovesAround(absl::Span<const int> units) const {
   std::set<int> origins;
   for (int i : units) {
     if (origin_[i]) origins.insert(*origin_[i]);
@@ -111,7 +111,12 @@ std::set<int> Chains::OriginsOf(absl::Span<const int> units) const {
       if (const auto origin = OriginOf(operand)) origins.insert(*origin);
     }
   }
-  return origins;
+  std::vector<absl::Span<const int>> around;
+  for (int origin : origins) {
+    const auto moves = moves_.find(origin);
+    if (moves != moves_.end()) around.emplace_back(moves->second);
+  }
+  return around;
 }
 
 std::vector<std::vector<int>> Chains::Find() const {
@@ -164,10 +169,8 @@ std::vector<int> Chains::Trimmed(const std::vector<int>& chain) const {
 
 std::vector<int> Chains::TouchedBy(absl::Span<const int> units) const {
   std::vector<int> touched(units.begin(), units.end());
-  for (int origin : OriginsOf(units)) {
-    const auto moves = moves_.find(origin);
-    if (moves == moves_.end()) continue;
-    touched.insert(touched.end(), moves->second.begin(), moves->second.end());
+  for (absl::Span<const int> moves : MovesAround(units)) {
+    touched.insert(touched.end(), moves.begin(), moves.end());
   }
   std::sort(touched.begin(), touched.end());
   touched.erase(std::unique(touched.begin(), touched.end()), touched.end());
@@ -184,10 +187,7 @@ std::vector<int> Chains::JoinableOf(absl::Span<const int> units) const {
 
 size_t Chains::CountTouched(absl::Span<const int> units) const {
   size_t count = units.size();
-  for (int origin : OriginsOf(units)) {
-    const auto moves = moves_.find(origin);
-    if (moves != moves_.end()) count += moves->second.size();
-  }
+  for (absl::Span<const int> moves : MovesAround(units)) count += moves.size();
   return count;
 }
 

@@ -71,7 +71,8 @@ class Chains {
   // Those of the units that are views and transposes of a value that is transposed twice, one after
   // the other.
   std::vector<int> JoinableOf(absl::Span<const int> units) const;
-  // At least the number of the units of TouchedBy().
+  // At least the number of the units of TouchedBy(), without listing them: the sum over all chains
+  // can be the square of the number of units.
   size_t CountTouched(absl::Span<const int> units) const;
 
   // Whether a unit that is not one of `inside` (sorted), or an output port, reads the unit.
@@ -89,7 +90,7 @@ class Chains {
  private:
   void FindMoves();
   std::optional<int> OriginOf(const Operand& operand) const;
-  std::set<int> OriginsOf(absl::Span<const int> units) const;
+  std::vector<absl::Span<const int>> MovesAround(absl::Span<const int> units) const;
   bool IsOnBatch(const Operand& operand) const;
   bool CanCarry(int index, std::string& why) const;
   Verdict JudgeLayer(int index) const;

@@ -41,8 +41,8 @@ absl::StatusOr<Dims> Shape(const TransposeParams& p, Bottoms in) {
 // Before A13 the bound in the table is 0, "always split": the compiler uses several passes and does
 // not refuse (targets.json field_defs, max_transpose_w).
 bool PastExtent(Judge& judge, int64_t extent, Limit limit) {
-  int64_t bound = judge.Value(limit, 0);
-  return bound > 0 && extent > bound;
+  const bool is_split = !judge.Within(1, limit);
+  return !judge.Within(extent, limit) && !is_split;
 }
 
 Verdict Validate(const TransposeParams& p, Bottoms in, const Target& target, Route route) {

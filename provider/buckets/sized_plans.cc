@@ -129,14 +129,19 @@ std::string SizedPlans::Lines() const {
 }
 
 std::vector<std::string> SizedPlans::TargetTexts() const {
-  std::vector<std::string> targets;
-  targets.reserve(plans_.size());
-  for (size_t i = 0; i < plans_.size(); ++i) {
-    const Sized& sized = SizedOf(i);
-    std::string& added = targets.emplace_back(PlanJsonText(sized.model, plans_[i]));
-    if (sized.bucket.empty()) continue;
-    added.back() = ',';  // instead of the closing brace
-    absl::StrAppend(&added, JsonText(BucketJson(sized)).substr(1));
+  std::vector<std::string> targets(plans_.size());
+  for (size_t first = 0; first < sizes_.size(); ++first) {
+    const Sized& sized = sizes_[first];
+    std::vector<const Plan*> plans;
+    for (size_t i = first; i < plans_.size(); i += sizes_.size()) plans.push_back(&plans_[i]);
+    std::vector<std::string> texts = PlanJsonTexts(sized.model, plans);
+    for (size_t i = 0; i < texts.size(); ++i) {
+      std::string& text = targets[first + i * sizes_.size()];
+      text = std::move(texts[i]);
+      if (sized.bucket.empty()) continue;
+      text.back() = ',';  // instead of the closing brace
+      absl::StrAppend(&text, JsonText(BucketJson(sized)).substr(1));
+    }
   }
   return targets;
 }

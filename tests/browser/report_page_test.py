@@ -231,6 +231,8 @@ class ReportPage(unittest.TestCase):
                     page = self.opened(path, width=width, dark=dark)
                     self.assertEqual(0, driver.overflow(page), (name, width))
                     self.assertEqual([], page.problems)
+                    share = page.locator('#targets td[data-label="MACs on the engine"]').first
+                    self.assertLess(share.bounding_box()["height"], 50)  # its bar and number are one line
 
     def test_buckets_are_side_by_side(self):
         path, _ = self.report(relu(("batch", 4)), "--bucket", "batch=1,8", name="buckets")

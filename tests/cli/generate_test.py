@@ -114,7 +114,11 @@ class Generate(CliTest):
                 (2, "--tokens: give the prompt as token ids", (path,)),
                 (2, "want an integer from 0 to 2147483647, got 'a'", (path, "--tokens", "1,a")),
                 (2, "--compare: needs the likeliest tokens", (path, "--tokens", "1", "--compare", "--temperature", "1")),
-                (1, "top_p 0: want a share above 0", (path, "--tokens", "1", "--top-p", "0")),
+                (2, "top_p 0: want a share above 0", (path, "--tokens", "1", "--top-p", "0")),
+                (2, "temperature -1: want 0", (path, "--tokens", "1", "--temperature", "-1")),
+                (2, "temperature inf: want 0", (path, "--tokens", "1", "--temperature", "inf")),
+                (2, "want a number, got 'nan'", (path, "--tokens", "1", "--temperature", "nan")),
+                (2, "repetition_penalty 0: want", (path, "--tokens", "1", "--repetition-penalty", "0")),
                 (2, "no input and output have a pair of usual names", (plain, "--tokens", "1"))):
             done = anemone("generate", *words)
             self.assertEqual(code, done.returncode, done.stderr)

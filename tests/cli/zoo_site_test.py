@@ -122,10 +122,18 @@ class Site(unittest.TestCase):
             self.assertIn("\\u202egnp.onnx", page.locator("body").inner_text())
 
     def test_no_page_is_wider_than_its_window(self):
-        paths = ["index.html", *(f"models/{line['id']}/index.html" for line in self.lines[-4:]),
+        paths = ["index.html", *(f"models/{line['id']}/index.html" for line in self.lines[:4] + self.lines[-4:]),
                  *(f"reasons/{path.name}" for path in (self.folder / "zoo" / "reasons").iterdir())]
         for path in paths:
-            self.assertEqual(0, driver.overflow(self.page(path, width=400)), path)
+            page = self.page(path, width=400)
+            self.assertEqual(0, driver.overflow(page), path)
+            hidden = page.eval_on_selector_all(".wide", "all => all.map(one => one.scrollWidth - one.clientWidth)")
+            self.assertEqual(0, max(hidden, default=0), path)  # tables fit without scrolling
+
+    def test_a_folder_of_all_models_is_named_once(self):
+        page = self.page()
+        self.assertNotIn("shown, in", page.inner_text("p:has(#shown)"))  # /tmp and the repository: only the root
+        self.assertTrue(all(name.startswith("/") for name in self.names(page)))
 
 
 def take_pictures():

@@ -133,6 +133,10 @@ class Zoo(CliTest):
         line = self.zoo("--timeout", "0.001", code=1)["net.onnx"]
         self.assertEqual("timeout", line["status"])
         self.assertEqual("ok", self.zoo("--timeout", "60", "--retry-failed")["net.onnx"]["status"])
+        for seconds in ("-1", "inf", "1e300", "nan"):
+            done = anemone("zoo", self.models, "-o", self.out, "--timeout", seconds)
+            self.assertEqual(2, done.returncode)
+            self.assertIn("--timeout: want a number", done.stderr)
         if not SANITIZED:  # a sanitizer reserves terabytes of addresses
             self.put("large.onnx", relu((1, 400_000_000)))
             lines = self.zoo("--memory-limit", "1G", "--run", code=1)

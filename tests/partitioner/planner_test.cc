@@ -1,5 +1,8 @@
 #include "partitioner/planner.h"
 
+#include <string>
+#include <vector>
+
 #include "absl/strings/str_cat.h"
 #include "engine/target_questions.h"
 #include "partitioner/plan_json.h"
@@ -37,12 +40,21 @@ const Case kCases[] = {
      "  else_branch = e () => (float[1,4,8,8] b) { b = Relu(x) }> }"},
 };
 
+void ExpectTextsTogetherAreThoseAlone(const Model& model, const std::vector<Plan>& plans) {
+  std::vector<const Plan*> all;
+  for (const Plan& plan : plans) all.push_back(&plan);
+  const std::vector<std::string> texts = PlanJsonTexts(model, all);
+  ASSERT_EQ(texts.size(), plans.size());
+  for (size_t i = 0; i < texts.size(); ++i) EXPECT_EQ(texts[i], PlanJsonText(model, plans[i]));
+}
+
 TEST(Planner, PlansOfAllTargetsAreThoseOfMakePlan) {
   for (const Case& each : kCases) {
     SCOPED_TRACE(each.name);
     const Model model = ModelOf(each.text);
     PlanOptions options{.bodies = true};
     Planner planner(model, options, AllTargets().size());
+    std::vector<Plan> plans;
     for (const Target& target : AllTargets()) {
       SCOPED_TRACE(target.option_name());
       options.target = &target;
@@ -52,8 +64,10 @@ TEST(Planner, PlansOfAllTargetsAreThoseOfMakePlan) {
       ASSERT_TRUE(shared.ok()) << shared.status();
       EXPECT_EQ(shared->target, &target);
       EXPECT_EQ(JsonText(PlanJson(model, *shared)), JsonText(PlanJson(model, *alone)));
+      plans.push_back(*shared);
     }
-    EXPECT_LT(planner.made(), AllTargets().size() * 3 / 4);
+    EXPECT_LT(planner.made(), AllTargets().size() / 2);
+    ExpectTextsTogetherAreThoseAlone(model, plans);
   }
 }
 
@@ -74,6 +88,38 @@ TEST(TargetQuestions, AreAnsweredAlikeIfTheFactsAre) {
   asked = {};
   h13.Has(Cap::kSoftmax);
   EXPECT_FALSE(asked.HaveSameAnswers(h13, h11));
+}
+
+TEST(TargetQuestions, OfAComparisonAreAnsweredAlikeByOtherLimits) {
+  const Target& h13g = **FindTarget("h13g");
+  const Target& h14g = **FindTarget("h14g");
+  const int64_t small = h13g.limit(Limit::kMaxKernelHLarge)->value;
+  const int family = *h13g.family_index();
+  ASSERT_GT(h14g.limit(Limit::kMaxKernelHLarge)->value, small);
+  TargetQuestions& asked = QuestionsOfThread();
+  asked = {};
+  EXPECT_TRUE(IsWithin(small, Limit::kMaxKernelHLarge, h13g)->value);
+  EXPECT_FALSE(IsWithin(1000, Limit::kMaxKernelHLarge, h13g)->value);
+  EXPECT_TRUE(asked.HaveSameAnswers(h13g, h14g));
+  EXPECT_FALSE(asked.HaveSameAnswers(h13g, **FindTarget("u1")));  // its limit is not published
+  EXPECT_FALSE(IsWithin(small + 1, Limit::kMaxKernelHLarge, h13g)->value);
+  EXPECT_FALSE(asked.HaveSameAnswers(h13g, h14g));
+  asked = {};
+  IsWithin(1, Limit::kMaxKernelHLarge, h13g);
+  h13g.limit(Limit::kMaxKernelHLarge);  // the value itself too
+  EXPECT_FALSE(asked.HaveSameAnswers(h13g, h14g));
+  const Target& h14 = **FindTarget("h14");  // as h14g, whose width is measured
+  ASSERT_NE(h14.limit(Limit::kMaxTensorW)->status, h14g.limit(Limit::kMaxTensorW)->status);
+  asked = {};
+  IsWithin(1, Limit::kMaxTensorW, h14, Status::kDecompileDerived);
+  EXPECT_TRUE(asked.HaveSameAnswers(h14, h14g));
+  IsWithin(1, Limit::kMaxTensorW, h14);
+  EXPECT_FALSE(asked.HaveSameAnswers(h14, h14g));
+  asked = {};
+  EXPECT_TRUE(*ReachesFamily(family, h13g));
+  EXPECT_TRUE(asked.HaveSameAnswers(h13g, h14g));
+  EXPECT_FALSE(*ReachesFamily(family + 1, h13g));
+  EXPECT_FALSE(asked.HaveSameAnswers(h13g, h14g));
 }
 
 }  // namespace

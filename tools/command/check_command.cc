@@ -2,6 +2,7 @@
 #include <cstdio>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -54,7 +55,8 @@ void PrintReport(const std::string& path, const CheckReport& report, const Optio
 
 int CheckCommand(const Options& options) {
   int code = kExitDone;
-  std::string models;
+  std::string document = absl::StrCat("{\"schema\":1,\"version\":\"", kVersion, "\",\"models\":[");
+  const char* separator = "";
   Progress progress(options.quiet);
   RejectedFolders rejected(options);
   if (const absl::Status status = rejected.Check(); !status.ok()) return Fail(status);
@@ -65,11 +67,11 @@ int CheckCommand(const Options& options) {
       const absl::Status status = OfModel(report.status(), path);
       code = Fail(status);
       const Json entry = {{"path", path}, {"error", std::string(status.message())}};
-      absl::StrAppend(&models, models.empty() ? "" : ",", JsonText(entry));
+      absl::StrAppend(&document, std::exchange(separator, ","), JsonText(entry));
       continue;
     }
     if (options.json) {
-      absl::StrAppend(&models, models.empty() ? "" : ",", report->Json());
+      absl::StrAppend(&document, std::exchange(separator, ","), report->Json());
     } else {
       PrintReport(path, *report, options);
     }
@@ -81,8 +83,8 @@ int CheckCommand(const Options& options) {
     if (code == kExitDone) code = kExitThreshold;
   }
   if (options.json) {
-    PrintJsonText(
-        absl::StrCat("{\"schema\":1,\"version\":\"", kVersion, "\",\"models\":[", models, "]}"));
+    document += "]}";
+    PrintJsonText(document);
   }
   return code;
 }

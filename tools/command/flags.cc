@@ -15,6 +15,8 @@
 namespace anemone {
 namespace {
 
+constexpr double kLongestTimeout = 1e9;  // seconds; the clock counts nanoseconds in 64 bits
+
 std::vector<std::string> FormatNames() { return {"netplist", "mil", "mlpackage"}; }
 std::vector<std::string> ExecutorNames() { return {"local", "ray"}; }
 std::vector<std::string> MeasureNames() { return {"cosine=", "max_abs=", "max_rel="}; }
@@ -258,8 +260,10 @@ const Flag kOwnFlags[] = {
      .store =
          [](Options& o, const std::string& v) {
            ANEMONE_RETURN_IF_ERROR(StoreNumber(v, o.timeout));
-           return o.timeout < 0 ? Bad(absl::StrCat("want a number of seconds; got '", v, "'"))
-                                : absl::OkStatus();
+           return o.timeout >= 0 && o.timeout <= kLongestTimeout
+                      ? absl::OkStatus()
+                      : Bad(absl::StrCat("want a number of seconds up to ", kLongestTimeout,
+                                         "; got '", v, "'"));
          }},
     {.name = "memory-limit",
      .value = "BYTES",

@@ -18,6 +18,7 @@
 #include "engine/formats/json.h"
 #include "provider/decoder.h"
 #include "provider/devices.h"
+#include "provider/sampling.h"
 #include "tools/command/commands.h"
 #include "tools/command/progress.h"
 #include "tools/compare/child_process.h"
@@ -64,14 +65,17 @@ double PerSecond(int64_t tokens, absl::Duration took) {
   return seconds > 0 ? static_cast<double>(tokens) / seconds : 0;
 }
 
+Sampling SamplingOf(const Options& options) {
+  return {.temperature = options.temperature,
+          .top_k = options.top_k,
+          .top_p = options.top_p,
+          .repetition_penalty = options.repetition_penalty,
+          .seed = options.seed};
+}
+
 absl::Status Run::Start(Generator& generator) {
-  const Sampling sampling = {.temperature = options_.temperature,
-                             .top_k = options_.top_k,
-                             .top_p = options_.top_p,
-                             .repetition_penalty = options_.repetition_penalty,
-                             .seed = options_.seed};
   const absl::Time begun = absl::Now();
-  ANEMONE_RETURN_IF_ERROR(generator.Start(options_.tokens, sampling));
+  ANEMONE_RETURN_IF_ERROR(generator.Start(options_.tokens, SamplingOf(options_)));
   prefill_ = PerSecond(static_cast<int64_t>(options_.tokens.size()), absl::Now() - begun);
   return absl::OkStatus();
 }
@@ -215,6 +219,8 @@ int GenerateCommand(const Options& options) {
   if (options.compare && options.temperature != 0) {
     return FailUsage("--compare: needs the likeliest tokens; leave --temperature out");
   }
+  const absl::Status sampling = CheckSampling(SamplingOf(options));
+  if (!sampling.ok()) return FailUsage(sampling.message());
   Run run(options);
   const absl::Status made = run.Make();
   if (!made.ok()) return Fail(OfModel(made, options.arguments[0]));

@@ -113,7 +113,8 @@ std::string CommonFolder(const ZooLines& lines) {
   size_t shared = 0;
   while (shared < most && first[shared] == last[shared]) ++shared;
   const size_t slash = first.substr(0, shared).rfind('/');
-  return slash == std::string::npos ? "" : first.substr(0, slash + 1);
+  const bool is_root = slash == 0;  // which says nothing
+  return slash == std::string::npos || is_root ? "" : first.substr(0, slash + 1);
 }
 
 // "Softmax keeps nodes of the most models off it (12), Conv the most MACs (3.1 G)."
@@ -325,7 +326,7 @@ std::string ModelPage(const Json& line, const std::vector<TargetSummary>& summar
     if (reasons.empty()) continue;
     absl::StrAppend(&html, "<h2>What keeps nodes off ", Escaped(summary.title),
                     "</h2>\n<div class=\"wide\"><table><thead><tr><th>reason</th><th>nodes</th>"
-                    "<th>MACs</th><th class=\"text\">operators</th>"
+                    "<th>MACs</th><th class=\"text minor\">operators</th>"
                     "<th class=\"text\">words</th></tr></thead><tbody>\n");
     for (const Json& reason : reasons) {
       std::vector<std::string> operators;
@@ -334,7 +335,7 @@ std::string ModelPage(const Json& line, const std::vector<TargetSummary>& summar
       }
       absl::StrAppend(&html, "<tr><td>", RuleLink(TextAt(reason, "rule"), "../../reasons/"),
                       "</td><td>", CountAt(reason, "nodes"), "</td><td>",
-                      ShortCount(CountAt(reason, "macs")), "</td><td class=\"text words\">",
+                      ShortCount(CountAt(reason, "macs")), "</td><td class=\"text words minor\">",
                       Escaped(absl::StrJoin(operators, ", ")), "</td><td class=\"text words\">",
                       Escaped(TextAt(reason, "message")), "</td></tr>\n");
     }

@@ -7,7 +7,7 @@ function shareCell(summary) {
   if (share === null) return [summary.macs === 0 ? "no MACs" : "?"];
   const bar = el("span.bar", {}, el("i", {}));
   bar.firstChild.style.width = `${100 * share}%`;
-  return [bar, percent(share)];
+  return [el("span", {}, bar, percent(share))];
 }
 
 // A row with a label in each cell, so that a narrow page can stack them.
