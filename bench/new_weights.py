@@ -4,15 +4,17 @@
     bench/new_weights.py [--repeat N] [--threads N] [NAME...]
 
 Of each model, in one process and by turns: "cold", a session that imports, plans and compiles; "cached", one with
-the plan from the cache; "layer", Session.update_weights() with the weight of the layer that has the median size;
-"all", with every weight that does not decide the plan. Times are the least, ratios are those of "cold". "least" is
-the ratio of a copy of all weights in memory: nothing that reads all new weights is faster. Models are those of
-bench/make_models.py and of the manifest, by the beginnings of their names. Build the target python_package first.
+the plan from the cache; "package", one of a compiled model (`anemone compile`); "layer", Session.update_weights()
+with the weight of the layer that has the median size; "all", with every weight that does not decide the plan. Times
+are the least, ratios are those of "cold". "least" is the ratio of a copy of all weights in memory: nothing that reads
+all new weights is faster. Models are those of bench/make_models.py and of the manifest, by the beginnings of their
+names. Build the targets anemone and python_package first.
 """
 
 import argparse
 import os
 import pathlib
+import subprocess
 import sys
 import tempfile
 import time
@@ -71,9 +73,13 @@ def free_of(session, weights):
     return free
 
 
-def measure(path, arguments):
-    def load(cache):
+def measure(path, folder, arguments):
+    def load(cache, path=path):
         return ane.Session(path, cache=cache, threads=arguments.threads)
+
+    package = folder / f"{path.stem}.ane"
+    subprocess.run([ROOT / "build" / "release" / "anemone", "compile", path, "-o", package, "-q"], check=True,
+                   stdout=subprocess.DEVNULL)
 
     load(True)  # fills the cache
     session = load(False)
@@ -83,6 +89,7 @@ def measure(path, arguments):
     flat = numpy.concatenate([array.ravel() for array in weights.values()])
     contestants = {
         "cold": lambda: load(False), "cached": lambda: load(True),
+        "package": lambda: load(False, package),
         "layer": lambda: session.update_weights({layer: weights[layer]}),
         "all": lambda: session.update_weights(weights), "least": flat.copy}
     times = {name: [] for name in contestants}
@@ -98,15 +105,15 @@ def main():
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("names", nargs="*", default=DEFAULT)
     arguments = parser.parse_args()
-    print(f"{'model':26} {'cold ms':>8} {'cold/cached':>12} {'cold/layer':>11} {'cold/all':>9} {'cold/least':>11}"
-          f"   elements: layer, all")
+    columns = ("cached", "package", "layer", "all", "least")
+    print(f"{'model':26} {'cold ms':>8} " + " ".join(f"{'cold/' + name:>12}" for name in columns) +
+          "   elements: layer, all")
     with tempfile.TemporaryDirectory() as folder:
         os.environ["ANEMONE_PROGRAM_CACHE"] = f"{folder}/programs"
         for name, path in models(arguments.names):
-            times, layer, every = measure(path, arguments)
-            ratios = {key: times["cold"] / taken for key, taken in times.items()}
-            print(f"{name:26} {times['cold']:8.1f} {ratios['cached']:12.1f} {ratios['layer']:11.1f} "
-                  f"{ratios['all']:9.2f} {ratios['least']:11.1f}   {layer}, {every}", flush=True)
+            times, layer, every = measure(path, pathlib.Path(folder), arguments)
+            ratios = " ".join(f"{times['cold'] / times[column]:12.2f}" for column in columns)
+            print(f"{name:26} {times['cold']:8.1f} {ratios}   {layer}, {every}", flush=True)
 
 
 if __name__ == "__main__":

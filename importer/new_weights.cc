@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
@@ -82,6 +81,16 @@ class Initializers {
   std::vector<absl::string_view> of_bodies_;
 };
 
+void AddInitializers(const Graph& graph, std::vector<std::pair<std::string, Tensor>>& to) {
+  for (const Value& value : graph.values) {
+    if (value.constant) to.emplace_back(value.name, *value.constant);
+  }
+  for (const auto& [id, tensor] : graph.defaults) to.emplace_back(graph.values[id].name, tensor);
+  for (const Node& node : graph.nodes) {
+    for (const Attribute::GraphPtr& body : BodiesOf(node)) AddInitializers(*body, to);
+  }
+}
+
 // Takes the weights that the graph has out of `left`.
 absl::Status Replace(Graph& graph, NewWeights& left) {
   const auto take = [&](const std::string& name, Tensor& tensor) {
@@ -107,17 +116,32 @@ absl::Status Replace(Graph& graph, NewWeights& left) {
 
 }  // namespace
 
-absl::Status ReplaceInitializers(const NewWeights& weights, Model& model) {
-  NewWeights left;
+std::vector<std::pair<std::string, Tensor>> InitializersOf(const Graph& graph) {
+  std::vector<std::pair<std::string, Tensor>> all;
+  AddInitializers(graph, all);
+  return all;
+}
+
+absl::StatusOr<std::map<std::string, ReplacedInitializer>> FindInitializers(
+    const NewWeights& weights, const Model& model) {
+  std::map<std::string, ReplacedInitializer> replaced;
   const Initializers known(model);
   for (const auto& [given, tensor] : weights) {
     ANEMONE_ASSIGN_OR_RETURN(const std::string name, known.Resolve(given));
-    ANEMONE_RETURN_IF_ERROR(CheckFits(given, known.At(name), tensor));
-    if (!left.emplace(name, tensor).second) {
+    const Tensor& before = known.At(name);
+    ANEMONE_RETURN_IF_ERROR(CheckFits(given, before, tensor));
+    if (!replaced.emplace(name, ReplacedInitializer{before, tensor}).second) {
       return absl::InvalidArgumentError(absl::StrCat(
           "weight '", given, "': it was given by another name too; always use one of them"));
     }
   }
+  return replaced;
+}
+
+absl::Status ReplaceInitializers(const NewWeights& weights, Model& model) {
+  ANEMONE_ASSIGN_OR_RETURN(const auto replaced, FindInitializers(weights, model));
+  NewWeights left;
+  for (const auto& [name, tensors] : replaced) left.emplace(name, tensors.now);
   return Replace(model.graph, left);
 }
 

@@ -7,14 +7,20 @@
 
 #include <map>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "importer/graph.h"
 
 namespace anemone {
 
 // By the name of an initializer.
 using NewWeights = std::map<std::string, Tensor>;
+
+// The initializers of the graph and its bodies, with the names of their values.
+std::vector<std::pair<std::string, Tensor>> InitializersOf(const Graph& graph);
 
 // `model` is as ReadModel() returns it. The initializers are those of the main graph and of bodies;
 // the output of a Constant node is one too. One of a body has the name of its value
@@ -23,6 +29,13 @@ using NewWeights = std::map<std::string, Tensor>;
 // the name, or several bodies have it, another type or shape, NaN or infinity in a weight that had
 // none).
 absl::Status ReplaceInitializers(const NewWeights& weights, Model& model);
+
+// What ReplaceInitializers() would replace, by the names of the values. The same errors.
+struct ReplacedInitializer {
+  Tensor before, now;
+};
+absl::StatusOr<std::map<std::string, ReplacedInitializer>> FindInitializers(
+    const NewWeights& weights, const Model& model);
 
 }  // namespace anemone
 

@@ -277,6 +277,35 @@ absl::StatusOr<Growing::Program> Growing::ProgramOf(const NamedValues& given, co
   return made;
 }
 
+absl::Status Growing::MakeThoseOf(
+    Growing& before,
+    const std::function<absl::Status(const LoadedModel& theirs, const LoadedModel& ours)>& check) {
+  std::list<std::pair<InputShapes, Program>> wanted;
+  {
+    const std::lock_guard<std::mutex> lock(before.mutex_);
+    wanted = before.programs_;
+  }
+  wanted.reverse();  // the last used is made last
+  const auto name_of = [&](size_t input) { return graph().values[graph().inputs[input]].name; };
+  for (const auto& [shapes, program] : wanted) {
+    if (program.model == nullptr) continue;  // proven again when it is asked for
+    NamedValues given;
+    for (const auto& [input, dims] : shapes) {
+      ANEMONE_ASSIGN_OR_RETURN(given[input], ZeroFill(DataType::kFloat, dims));  // only its shape
+    }
+    Sizes sizes;
+    sizes.past = sizes.capacity = shapes.at(name_of(caches_[0].input))[caches_[0].axis];
+    sizes.fresh = shapes.at(name_of(masks_[0].input))[masks_[0].axis] - sizes.capacity;
+    ANEMONE_ASSIGN_OR_RETURN(const Program made, ProgramOf(given, sizes));
+    if (made.model == nullptr) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          "weights: they decide the plan: the cache cannot grow in place: ", refusal()));
+    }
+    ANEMONE_RETURN_IF_ERROR(check(*program.model, *made.model));
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::optional<Growing::Job>> Growing::Prepare(const NamedValues& given,
                                                              int64_t at_least) {
   const std::optional<Sizes> sizes = SizesOf(given, at_least);

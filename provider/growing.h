@@ -13,6 +13,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <list>
 #include <memory>
 #include <mutex>
@@ -59,6 +60,12 @@ class Growing {
   // The program has `at_least` rows or more. Nullopt: run the model at the exact sizes; refusal()
   // says why. Errors: those of making a program.
   absl::StatusOr<std::optional<Job>> Prepare(const NamedValues& given, int64_t at_least);
+
+  // Makes the programs that `before` has, of another model with the same ports. An error of `check`
+  // ends it.
+  absl::Status MakeThoseOf(
+      Growing& before,
+      const std::function<absl::Status(const LoadedModel& theirs, const LoadedModel& ours)>& check);
 
   // Why caches are not kept in place; "" if they are, or before the first run.
   std::string refusal();

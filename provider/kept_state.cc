@@ -27,26 +27,31 @@ Tensor Owned(Tensor value, const NamedValues& given) {
 
 }  // namespace
 
-KeptState::KeptState(std::shared_ptr<const LoadedModel> model, std::vector<StatePair> pairs,
-                     std::shared_ptr<Growing> growing, const Adapters& adapters)
-    : model_(std::move(model)),
-      pairs_(std::move(pairs)),
-      growing_(std::move(growing)),
-      inputs_(model_->inputs) {
+KeptState::KeptState(std::shared_ptr<const CurrentModel> current, std::vector<StatePair> pairs)
+    : current_(std::move(current)), pairs_(std::move(pairs)) {
+  const auto model = current_->Get();
+  inputs_ = model->inputs;
   std::set<size_t> kept;
   for (const StatePair& pair : pairs_) {
     inputs_[pair.input].has_default = true;
     kept.insert(pair.output);
   }
-  for (size_t i = 0; i < model_->outputs.size(); ++i) {
-    if (!kept.contains(i)) outputs_.push_back(model_->outputs[i]);
+  for (size_t i = 0; i < model->outputs.size(); ++i) {
+    if (!kept.contains(i)) outputs_.push_back(model->outputs[i]);
   }
-  shown_inputs_ = adapters.WithoutOurs(inputs_);
+  shown_inputs_ = current_->adapters().WithoutOurs(inputs_);
   Reset();
 }
 
-std::unique_ptr<KeptState> KeptState::Fork(const Adapters& adapters) const {
-  return std::make_unique<KeptState>(model_, pairs_, growing_, adapters);
+std::shared_ptr<const void> KeptState::TakeNewest() {
+  CurrentModel::All all = current_->GetAll();
+  model_ = std::move(all.model);
+  growing_ = std::move(all.growing);
+  return std::move(all.hold);
+}
+
+std::unique_ptr<KeptState> KeptState::Fork() const {
+  return std::make_unique<KeptState>(current_, pairs_);
 }
 
 std::map<std::string, std::string> KeptState::PairNames() const {
@@ -56,8 +61,9 @@ std::map<std::string, std::string> KeptState::PairNames() const {
 }
 
 std::string KeptState::Text(bool every_node, int width) const {
-  return absl::StrCat(StateText(pairs_, model_->inputs, model_->outputs, every_node, width),
-                      growing_ == nullptr ? "" : NotInPlaceText(growing_->refusal(), width));
+  const CurrentModel::All all = current_->GetAll();
+  return absl::StrCat(StateText(pairs_, all.model->inputs, all.model->outputs, every_node, width),
+                      all.growing == nullptr ? "" : NotInPlaceText(all.growing->refusal(), width));
 }
 
 void KeptState::Reset() {
@@ -181,6 +187,7 @@ absl::StatusOr<NamedValues> KeptState::Filled(const NamedValues& given) {
 
 absl::StatusOr<NamedValues> KeptState::WithState(const NamedValues& given) {
   const std::lock_guard<std::mutex> lock(mutex_);
+  const auto hold = TakeNewest();
   ANEMONE_ASSIGN_OR_RETURN(NamedValues filled, Filled(given));
   for (size_t p = 0; p < pairs_.size(); ++p) {
     if (given.contains(InputOf(p).name)) continue;
@@ -245,6 +252,7 @@ absl::Status KeptState::WithKept(const absl::Status& status, const NamedValues& 
 
 absl::StatusOr<NamedValues> KeptState::Run(const NamedValues& given, Trace* trace) {
   const std::lock_guard<std::mutex> lock(mutex_);
+  const auto hold = TakeNewest();
   for (size_t p = 0; p < pairs_.size(); ++p) {
     const auto value = given.find(InputOf(p).name);
     if (value != given.end()) ANEMONE_RETURN_IF_ERROR(CheckValue(p, value->second));
@@ -271,6 +279,7 @@ absl::StatusOr<NamedValues> KeptState::Run(const NamedValues& given, Trace* trac
 
 absl::StatusOr<Tensor> KeptState::Read(const std::string& input) {
   const std::lock_guard<std::mutex> lock(mutex_);
+  const auto hold = TakeNewest();
   ANEMONE_ASSIGN_OR_RETURN(const size_t pair, PairOf(input));
   if (kept_[pair].value.type() == DataType::kUndefined) {
     const auto first = FirstValue(pair, {});
@@ -285,6 +294,7 @@ absl::StatusOr<Tensor> KeptState::Read(const std::string& input) {
 
 absl::Status KeptState::Write(const std::string& input, const Tensor& value) {
   const std::lock_guard<std::mutex> lock(mutex_);
+  const auto hold = TakeNewest();
   ANEMONE_ASSIGN_OR_RETURN(const size_t pair, PairOf(input));
   ANEMONE_RETURN_IF_ERROR(CheckValue(pair, value));
   kept_[pair] = {.value = value.Copy()};

@@ -14,24 +14,23 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "anemone/session.h"
-#include "provider/adapters/adapters.h"
 #include "provider/growing.h"
 #include "provider/loaded_model.h"
 #include "provider/run_inputs.h"
 #include "provider/scheduler.h"
 #include "provider/state_pairs.h"
+#include "provider/weights/current_model.h"
 
 namespace anemone {
 
 // Thread-safe: one run at a time.
 class KeptState {
  public:
-  // `growing` may be null. A run must be given the inputs of `adapters` too.
-  KeptState(std::shared_ptr<const LoadedModel> model, std::vector<StatePair> pairs,
-            std::shared_ptr<Growing> growing, const Adapters& adapters);
+  // `pairs` are those of CurrentModel::Keep(). A run must be given the inputs of adapters too.
+  KeptState(std::shared_ptr<const CurrentModel> current, std::vector<StatePair> pairs);
 
   // The same pairs of the same model, with zeros.
-  std::unique_ptr<KeptState> Fork(const Adapters& adapters) const;
+  std::unique_ptr<KeptState> Fork() const;
 
   // The pairs by the names of their inputs and outputs.
   std::map<std::string, std::string> PairNames() const;
@@ -67,9 +66,11 @@ class KeptState {
 
   const PortInfo& InputOf(size_t pair) const { return inputs_[pairs_[pair].input]; }
   const std::string& OutputOf(size_t pair) const {
-    return model_->outputs[pairs_[pair].output].name;
+    return current_->outputs()[pairs_[pair].output].name;
   }
   bool IsResident(size_t pair) const { return !place_.empty() && place_[pair] >= 0; }
+  // Sets model_ and growing_, which do not change while the caller has the result and the mutex.
+  std::shared_ptr<const void> TakeNewest();
   absl::StatusOr<size_t> PairOf(const std::string& input) const;
   absl::StatusOr<Tensor> FirstValue(size_t pair, const NamedValues& given) const;
   Tensor ValueOf(size_t pair) const;
@@ -80,13 +81,14 @@ class KeptState {
   absl::StatusOr<NamedValues> RunFilled(NamedValues& filled, const NamedValues& given,
                                         Trace* trace);
 
-  const std::shared_ptr<const LoadedModel> model_;
+  const std::shared_ptr<const CurrentModel> current_;
   const std::vector<StatePair> pairs_;
-  const std::shared_ptr<Growing> growing_;
   std::vector<PortInfo> inputs_;                  // of the model
   std::vector<PortInfo> shown_inputs_, outputs_;  // of the session
 
-  std::mutex mutex_;                            // guards the members below; held while a run lasts
+  mutable std::mutex mutex_;                    // guards the members below; held while a run lasts
+  std::shared_ptr<const LoadedModel> model_;    // that of the last call
+  std::shared_ptr<Growing> growing_;            // its programs for caches that grow; may be null
   std::vector<Kept> kept_;                      // by pair
   std::shared_ptr<const LoadedModel> program_;  // whose surfaces hold values; null at first
   int64_t rows_ = 0;                            // of its caches that grow; 0: they do not

@@ -4,6 +4,7 @@
 
 #include "base/status_macros.h"
 #include "base/threads.h"
+#include "provider/session_cache.h"
 #include "provider/settings.h"
 
 namespace anemone {

@@ -18,8 +18,8 @@
 #include "provider/devices.h"
 #include "provider/importing.h"
 #include "provider/memory_budget.h"
+#include "provider/program_store.h"
 #include "provider/range_watch.h"
-#include "provider/session_cache.h"
 
 namespace anemone {
 
@@ -30,8 +30,9 @@ struct LoadSetup {
   ModelFile file;
   bool is_of_file = true;  // ONNX Runtime may read the file itself: it has the weights to run with
   Bucketing::Import import;
-  std::shared_ptr<const SessionCache> cache;  // null: there is none
-  std::shared_ptr<const Adapters> adapters;   // their modules are in `import`
+  std::shared_ptr<const ProgramStore> cache;  // null: there is none
+  bool compiles = true;  // false: the model is only planned, for `cache` to store it
+  std::shared_ptr<const Adapters> adapters;  // their modules are in `import`
   // Of new weights: the model that runs. The new one must have the same plan, and takes over its
   // programs if the device can reload them. Null: there is none.
   std::shared_ptr<const LoadedModel> before;

@@ -167,18 +167,18 @@ absl::StatusOr<std::unique_ptr<LoadedModel>> LoadedModel::Make(const LoadSetup& 
   std::vector<CpuModel> models;
   models.reserve(parts.size());
   for (CpuPart& part : parts) models.push_back(std::move(part.model));
-  ANEMONE_RETURN_IF_ERROR(made->Compile(setup, std::move(parts)));
+  if (setup.compiles) ANEMONE_RETURN_IF_ERROR(made->Compile(setup, std::move(parts)));
+  if (!setup.settings.hazards && imported.as_read != nullptr) {
+    made->places =
+        std::make_shared<const WeightPlaces>(*imported.as_read, planned.model, planned.plan);
+  }
   if (setup.cache != nullptr && !is_edited) {
+    const PlanFacts facts = {
+        .line = made->line, .summary = made->summary, .need = need, .places = made->places};
     setup.cache->Store(importing, planned.model.graph, made->whole ? *made->whole : planned.plan,
-                       models, {.line = made->line, .summary = made->summary, .need = need});
+                       models, facts);
   }
-  if (!setup.settings.hazards) {
-    if (imported.as_read != nullptr) {
-      made->places =
-          std::make_shared<const WeightPlaces>(*imported.as_read, planned.model, planned.plan);
-    }
-    made->DropWeights();
-  }
+  if (!setup.settings.hazards) made->DropWeights();
   made->load_times.compile = watch.Lap();
   made->SetPorts(planned.model.graph);
   return made;
@@ -199,6 +199,7 @@ absl::StatusOr<std::unique_ptr<LoadedModel>> LoadedModel::Find(const LoadSetup& 
   made->planned = {.model = {.graph = std::move(found->graph)}, .plan = std::move(found->plan)};
   made->line = std::move(found->facts.line);
   made->summary = std::move(found->facts.summary);
+  made->places = std::move(found->facts.places);
   made->plan_again = PlanLater(setup, importing);
   made->load_times.load = watch.Lap();
   ANEMONE_RETURN_IF_ERROR(made->TakeResources(setup, found->facts.need));

@@ -104,7 +104,23 @@ absl::StatusOr<std::unique_ptr<NewFolder>> NewFolder::Make(const std::string& wa
   return std::unique_ptr<NewFolder>(new NewFolder(std::move(whole), *std::move(temporary)));
 }
 
+absl::StatusOr<std::unique_ptr<NewFolder>> NewFolder::MakeFor(const std::string& wanted,
+                                                              const std::string& replaced) {
+  std::error_code error;
+  if (!fs::equivalent(wanted, replaced, error) || error) return Make(wanted);
+  const fs::path whole = fs::canonical(wanted, error);
+  if (error) return NotWritten(wanted);
+  auto temporary = Temporary::Make(whole.string(), Temporary::Kind::kFolder);
+  if (!temporary.ok()) return NotWritten(wanted);
+  std::unique_ptr<NewFolder> folder(new NewFolder(whole.string(), *std::move(temporary)));
+  folder->replaces_ = true;
+  return folder;
+}
+
 absl::Status NewFolder::PutIntoPlace() {
+  if (replaces_) {
+    return temporary_->ExchangeWith(wanted_) ? absl::OkStatus() : NotWrittenNow(wanted_);
+  }
   return temporary_->RenameTo(wanted_) ? absl::OkStatus() : NotWritten(wanted_);
 }
 

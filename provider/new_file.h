@@ -46,6 +46,10 @@ class NewFolder {
   // The folder `wanted` must not exist, or be empty: kAlreadyExists. kPermissionDenied: it cannot
   // be written.
   static absl::StatusOr<std::unique_ptr<NewFolder>> Make(const std::string& wanted);
+  // The same, but if `wanted` is the folder `replaced`, PutIntoPlace() exchanges the two in one
+  // step and removes the old one.
+  static absl::StatusOr<std::unique_ptr<NewFolder>> MakeFor(const std::string& wanted,
+                                                            const std::string& replaced);
 
   const std::string& path() const { return temporary_->path(); }  // write the contents here
   absl::Status PutIntoPlace();
@@ -56,6 +60,7 @@ class NewFolder {
 
   std::string wanted_;
   std::unique_ptr<Temporary> temporary_;
+  bool replaces_ = false;
 };
 
 // Writes `parts` to the file that a user named. The target of a link is replaced, not the link. A

@@ -7,7 +7,7 @@
 #include "base/printable.h"
 #include "base/status_macros.h"
 #include "importer/importer.h"
-#include "provider/growing.h"
+#include "provider/compiled_model.h"
 #include "provider/kept_state.h"
 #include "provider/load_setup.h"
 #include "provider/loaded_model.h"
@@ -60,24 +60,33 @@ Session::~Session() = default;
 
 absl::StatusOr<Session> Session::Of(const LoadSetup& setup) {
   ANEMONE_ASSIGN_OR_RETURN(std::shared_ptr<const LoadedModel> loaded, LoadedModel::Load(setup));
-  ANEMONE_ASSIGN_OR_RETURN(auto model, CurrentModel::Make(setup, loaded));
-  if (setup.settings.state.empty()) return Session(std::move(model), nullptr);
+  ANEMONE_ASSIGN_OR_RETURN(const auto model, CurrentModel::Make(setup, loaded));
+  if (setup.settings.state.empty()) return Session(model, nullptr);
   ANEMONE_ASSIGN_OR_RETURN(
       std::vector<StatePair> pairs,
       FindStatePairs(setup.settings.state, loaded->graph(), loaded->inputs, loaded->outputs));
-  auto growing = Growing::Of(setup, loaded, pairs);
-  auto state = std::make_unique<KeptState>(std::move(loaded), std::move(pairs), std::move(growing),
-                                           model->adapters());
-  return Session(std::move(model), std::move(state));
+  model->Keep(pairs);
+  return Session(model, std::make_unique<KeptState>(model, std::move(pairs)));
 }
 
 absl::StatusOr<Session> Session::Load(const std::string& path, const Settings& settings) {
   return Guarded("load the model", [&]() -> absl::StatusOr<Session> {
-    const auto import = [path](const ImportOptions& importing) {
-      return ImportFile(path, importing);
+    const auto load = [](const std::string& file, const Settings& with,
+                         std::shared_ptr<const ProgramStore> store) -> absl::StatusOr<Session> {
+      const auto import = [file](const ImportOptions& importing) {
+        return ImportFile(file, importing);
+      };
+      ANEMONE_ASSIGN_OR_RETURN(LoadSetup setup, MakeLoadSetup(with, import, file, nullptr));
+      // Adapters change the model that is planned.
+      if (store != nullptr && setup.adapters->modules() == nullptr && !with.hazards) {
+        setup.cache = std::move(store);
+      }
+      return Of(setup);
     };
-    ANEMONE_ASSIGN_OR_RETURN(const LoadSetup setup, MakeLoadSetup(settings, import, path, nullptr));
-    return Of(setup);
+    if (!CompiledModel::Is(path)) return load(path, settings, nullptr);
+    ANEMONE_ASSIGN_OR_RETURN(const auto compiled, CompiledModel::Open(path));
+    ANEMONE_ASSIGN_OR_RETURN(const Settings merged, compiled->SettingsFor(settings));
+    return load(compiled->model_path(), merged, compiled);
   });
 }
 
@@ -147,7 +156,7 @@ absl::Status Session::WriteState(const std::string& input, const Tensor& value) 
 }
 
 Session Session::Fork() const {
-  return Session(model_, state_ == nullptr ? nullptr : state_->Fork(model_->adapters()));
+  return Session(model_, state_ == nullptr ? nullptr : state_->Fork());
 }
 
 absl::StatusOr<std::vector<Hazard>> Session::FindHazards(
@@ -184,11 +193,6 @@ absl::StatusOr<std::map<std::string, OnnxValue>> Session::WithAll(
 }
 
 absl::Status Session::UpdateWeights(const std::map<std::string, Tensor>& weights) {
-  if (state_ != nullptr) {
-    return absl::FailedPreconditionError(
-        "update weights: a session that keeps state cannot take new weights; load the model with "
-        "them, or without Settings::state");
-  }
   return Guarded("update weights", [&] { return model_->UpdateWeights(weights); });
 }
 

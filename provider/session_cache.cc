@@ -13,22 +13,9 @@
 namespace anemone {
 namespace {
 
-// The bytes of the model and of its external data. Empty if one of them cannot be read.
-std::vector<Tensor> SourcesOf(const std::string& path,
-                              const std::shared_ptr<const std::string>& bytes) {
-  const auto view = [](absl::Span<const std::byte> of, std::shared_ptr<const void> owner) {
-    return Tensor::View(DataType::kUInt8, {static_cast<int64_t>(of.size())}, of, std::move(owner));
-  };
-  if (bytes != nullptr) {
-    return {view({reinterpret_cast<const std::byte*>(bytes->data()), bytes->size()}, bytes)};
-  }
-  std::vector<Tensor> sources;
-  for (const std::string& name : FilesOfModel(path)) {
-    const auto file = MappedFile::Open(name);
-    if (!file.ok()) return {};
-    sources.push_back(view((*file)->bytes(), *file));
-  }
-  return sources;
+Tensor ViewOf(absl::Span<const std::byte> bytes, std::shared_ptr<const void> owner) {
+  return Tensor::View(DataType::kUInt8, {static_cast<int64_t>(bytes.size())}, bytes,
+                      std::move(owner));
 }
 
 // Which ONNX Runtime folds constants and runs CPU segments.
@@ -41,7 +28,7 @@ std::string RuntimeIdentity(const Settings& settings) {
 
 CacheKey KeyOf(const Settings& settings, const std::vector<Tensor>& sources) {
   CacheKey key;
-  key.Add("session", "2");  // the version of session_package.h
+  key.Add("session", "3");  // the version of session_package.h
   for (const Setting& setting : AllSettings()) {
     if (setting.key != nullptr) key.Add(setting.name, setting.key(settings));
   }
@@ -57,12 +44,28 @@ CacheKey KeyOf(const Settings& settings, const std::vector<Tensor>& sources) {
 
 }  // namespace
 
+std::vector<Tensor> SourcesOfModel(const std::string& path) {
+  std::vector<Tensor> sources;
+  for (const std::string& name : FilesOfModel(path)) {
+    const auto file = MappedFile::Open(name);
+    if (!file.ok()) return {};
+    sources.push_back(ViewOf((*file)->bytes(), *file));
+  }
+  return sources;
+}
+
 std::shared_ptr<SessionCache> SessionCache::Open(const Settings& settings, const std::string& path,
                                                  std::shared_ptr<const std::string> bytes) {
   if (!settings.cache || settings.hazards) return nullptr;
   const std::string folder = DefaultCacheFolder();
   if (folder.empty()) return nullptr;
-  std::vector<Tensor> sources = SourcesOf(path, bytes);
+  std::vector<Tensor> sources;
+  if (bytes == nullptr) {
+    sources = SourcesOfModel(path);
+  } else {
+    const auto* data = reinterpret_cast<const std::byte*>(bytes->data());
+    sources.push_back(ViewOf({data, bytes->size()}, bytes));
+  }
   if (sources.empty()) return nullptr;
   auto cache = ProgramCache::Open({.folder = folder});
   if (!cache.ok()) return nullptr;

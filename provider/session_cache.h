@@ -17,11 +17,15 @@
 #include "anemone/tensor.h"
 #include "importer/importer.h"
 #include "provider/package/program_cache.h"
-#include "provider/package/session_package.h"
+#include "provider/program_store.h"
 
 namespace anemone {
 
-class SessionCache {
+// The bytes of the model and of its external data, in the order of FilesOfModel(). Empty if one of
+// them cannot be read.
+std::vector<Tensor> SourcesOfModel(const std::string& path);
+
+class SessionCache : public ProgramStore {
  public:
   // For the model at `path` with its external data, or in memory if `bytes` is not null. Null if
   // the settings or the environment turn the cache off, if its folder cannot be used, if the model
@@ -29,13 +33,11 @@ class SessionCache {
   static std::shared_ptr<SessionCache> Open(const Settings& settings, const std::string& path,
                                             std::shared_ptr<const std::string> bytes);
 
-  // The plan of the model with these dims and shapes. Nullopt if it is not in the cache; a damaged
-  // entry is removed. A later Find() or Store() of the same options hashes nothing again.
-  // Thread-safe.
-  std::optional<PlannedModel> Find(const ImportOptions& importing) const;
-  // Stores it. If that fails, for example because the disk is full, the next session plans again.
+  // A damaged entry is removed. A later Find() or Store() of the same options hashes nothing again.
+  std::optional<PlannedModel> Find(const ImportOptions& importing) const override;
+  // If that fails, for example because the disk is full, the next session plans again.
   void Store(const ImportOptions& importing, const Graph& graph, const Plan& plan,
-             const std::vector<CpuModel>& cpu_models, const PlanFacts& facts) const;
+             const std::vector<CpuModel>& cpu_models, const PlanFacts& facts) const override;
 
  private:
   SessionCache(std::unique_ptr<ProgramCache> cache, std::vector<Tensor> sources, CacheKey key)

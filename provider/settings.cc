@@ -240,7 +240,8 @@ const Setting kSettings[] = {
      .entries = kRun | kPythonSession,
      .fallback = "",
      .brief = "Run with an adapter (LoRA): PEFT's .safetensors or ONNX Runtime's .onnx_adapter.",
-     .help = "In Python files by name, one of which run() gets: docs/adapters.md.",
+     .help = "In Python files by name, one of which run() gets; on the command line one: "
+             "docs/adapters.md.",
      .store = StoreAdapter},
     {.name = "buckets",
      .flag = "bucket",

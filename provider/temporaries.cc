@@ -245,6 +245,15 @@ bool Temporary::RenameTo(const std::string& path, bool flush) {
   return true;
 }
 
+bool Temporary::ExchangeWith(const std::string& path) {
+  ::fsync(file_);
+#ifdef __APPLE__
+  return ::renamex_np(path_.c_str(), path.c_str(), RENAME_SWAP) == 0;
+#else
+  return ::renameat2(AT_FDCWD, path_.c_str(), AT_FDCWD, path.c_str(), RENAME_EXCHANGE) == 0;
+#endif
+}
+
 void RemoveTemporariesOnSignals() { remove_on_signals = true; }
 
 void RemoveTemporaries() {

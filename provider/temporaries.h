@@ -30,6 +30,9 @@ class Temporary {
   // `flush`: the new content is on the disk when this returns. Without it, the system may crash
   // soon after and leave a file with other content. Sets errno and returns false if it fails.
   bool RenameTo(const std::string& path, bool flush = true);
+  // Of a folder: takes the name of the folder `path`, which gets this one's and is removed with it,
+  // in one step. Sets errno and returns false if it fails.
+  bool ExchangeWith(const std::string& path);
 
  private:
   Temporary(std::string path, int file) : path_(std::move(path)), file_(file) {}

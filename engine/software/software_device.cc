@@ -275,16 +275,19 @@ class SoftwareDevice final : public Device {
       network.units[unit.unit].weights = unit.weights;
       stale.push_back(unit.unit);
     }
+    std::vector<bool> is_new(network.constants.size());
     for (const NewConstants::Operand& operand : changed.operands) {
       Constant& constant = network.constants[operand.constant];
       constant.tensor = operand.tensor;
       ANEMONE_ASSIGN_OR_RETURN(program->constants[operand.constant], ToHalves(constant));
-      const Operand read{Operand::Source::kConstant, operand.constant};
-      for (size_t i = 0; i < network.units.size(); ++i) {
-        const std::vector<Operand>& bottoms = network.units[i].bottoms;
-        const bool reads = std::find(bottoms.begin(), bottoms.end(), read) != bottoms.end();
-        if (reads) stale.push_back(static_cast<int>(i));
-      }
+      is_new[operand.constant] = true;
+    }
+    for (size_t i = 0; !changed.operands.empty() && i < network.units.size(); ++i) {
+      const std::vector<Operand>& bottoms = network.units[i].bottoms;
+      const bool reads = std::any_of(bottoms.begin(), bottoms.end(), [&](const Operand& bottom) {
+        return bottom.source == Operand::Source::kConstant && is_new[bottom.index];
+      });
+      if (reads) stale.push_back(static_cast<int>(i));
     }
     for (int i : stale) {
       ANEMONE_ASSIGN_OR_RETURN(program->prepared[i], PrepareUnit(network, network.units[i]));

@@ -118,7 +118,7 @@ struct Field {
 
 class Walker {
  public:
-  explicit Walker(absl::string_view file) : file_(file) {}
+  Walker(absl::string_view file, size_t payload_from) : file_(file), payload_from_(payload_from) {}
 
   absl::Status WalkModel() { return Walk(Message::kModel, 0, file_.size(), 0); }
   const std::string& skeleton() const { return out_; }
@@ -135,6 +135,7 @@ class Walker {
   absl::Status Damaged(Message message, size_t at, absl::string_view what) const;
 
   absl::string_view file_;
+  const size_t payload_from_;
   std::string out_;
   std::vector<Payload> payloads_;
 };
@@ -271,7 +272,7 @@ absl::Status Walker::WalkTensor(size_t begin, size_t end) {
       continue;
     }
     ++payload_fields;
-    if (field.type == kLengthDelimited && field.end - field.value >= kPayloadFrom) payload = field;
+    if (field.type == kLengthDelimited && field.end - field.value >= payload_from_) payload = field;
   }
   if (!payload.has_value() || payload_fields > 1) return Copy(begin, end);
   ANEMONE_RETURN_IF_ERROR(Copy(begin, payload->begin));
@@ -312,9 +313,10 @@ absl::Status RefuseOtherFormats(absl::string_view file) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<const Skeleton>> MakeSkeleton(absl::string_view file,
-                                                             std::shared_ptr<const void> owner) {
+                                                             std::shared_ptr<const void> owner,
+                                                             size_t payload_from) {
   ANEMONE_RETURN_IF_ERROR(RefuseOtherFormats(file));
-  Walker walker(file);
+  Walker walker(file, payload_from);
   ANEMONE_RETURN_IF_ERROR(walker.WalkModel());
   auto skeleton = std::make_unique<Skeleton>();
   skeleton->payloads = std::move(walker.payloads());

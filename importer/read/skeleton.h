@@ -21,7 +21,7 @@
 
 namespace anemone {
 
-// Payloads of at least this many bytes are left out of the proto.
+// By default, payloads of at least this many bytes are left out of the proto.
 inline constexpr size_t kPayloadFrom = 1024;
 
 // The nesting limit of protobuf messages; a body of If or Loop takes three levels.
@@ -38,11 +38,12 @@ struct Skeleton {
   std::shared_ptr<const void> owner;  // keeps the payloads' bytes alive
 };
 
-// Parses `file`, whose bytes `owner` keeps alive. Training information is skipped. Errors:
-// kDataLoss (truncated, or not protobuf's wire format; the message gives the byte offset),
-// kResourceExhausted (nested too deep, or more than 2 GiB without the payloads).
+// Parses `file`, whose bytes `owner` keeps alive. Training information is skipped; payloads below
+// `payload_from` bytes stay in the proto. Errors: kDataLoss (truncated, or not protobuf's wire
+// format, with the byte offset), kResourceExhausted (too deep, or 2 GiB without the payloads).
 absl::StatusOr<std::unique_ptr<const Skeleton>> MakeSkeleton(absl::string_view file,
-                                                             std::shared_ptr<const void> owner);
+                                                             std::shared_ptr<const void> owner,
+                                                             size_t payload_from = kPayloadFrom);
 
 // Makes `bytes`, in the layout of TensorProto.raw_data, the payload of `tensor`, which is part of
 // `skeleton.proto`.

@@ -121,8 +121,8 @@ class Session {
   // of the file. Thread-safe: a run that has begun ends on the old values. On an error
   // nothing has changed. Errors: kInvalidArgument (a name, type or shape is wrong, or there are NaN
   // or infinities where the model has none), kFailedPrecondition (a value decides what is compiled,
-  // for example because it is a parameter of a unit; load a model with it instead. Or the session
-  // keeps state), and those of Load(). docs/weights.md
+  // for example because it is a parameter of a unit; load a model with it instead), and those of
+  // Load(). A state stays. docs/weights.md
   absl::Status UpdateWeights(const std::map<std::string, Tensor>& weights);
 
   // Warnings of the runs so far, each at most once: values that became infinite when they entered

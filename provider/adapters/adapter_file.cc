@@ -15,6 +15,7 @@
 #include "base/printable.h"
 #include "base/status_macros.h"
 #include "engine/formats/parse_json.h"
+#include "importer/not_finite.h"
 #include "onnx_adapter_generated.h"  // generated
 #include "provider/safetensors.h"
 
@@ -28,6 +29,14 @@ constexpr size_t kLargestConfig = 1 << 20;
 constexpr absl::string_view kPrefix = "base_model.model.";
 
 absl::Status Invalid(const std::string& what) { return absl::InvalidArgumentError(what); }
+
+absl::Status CheckFinite(const std::string& path, const std::string& name, const Tensor& tensor) {
+  const NotFinite found = CountNotFinite(name, tensor);
+  if (found.nans + found.infinities == 0) return absl::OkStatus();
+  return Invalid(absl::StrCat(path, ": tensor '", Printable(name),
+                              "' has NaN or infinite elements (", found.nans + found.infinities,
+                              "); write it again"));
+}
 
 // The configuration that PEFT writes next to an adapter.
 class Config {
@@ -109,6 +118,7 @@ absl::StatusOr<AdapterFile> ReadPeft(const std::string& path) {
       return Invalid(
           absl::StrCat(path, ": tensor '", Printable(name), "': want a matrix of floats"));
     }
+    ANEMONE_RETURN_IF_ERROR(CheckFinite(path, name, tensor));
     LowRank& low = adapter.modules[module];
     (matrix == 'A' ? low.a : low.b) = std::move(tensor);
   }
@@ -167,6 +177,7 @@ absl::StatusOr<AdapterFile> ReadOnnxAdapter(const std::string& path) {
     if (!tensor.ok()) {
       return Annotated(tensor.status(), absl::StrCat(path, ": parameter '", Printable(name), "'"));
     }
+    ANEMONE_RETURN_IF_ERROR(CheckFinite(path, name, *tensor));
     adapter.inputs[name] = *std::move(tensor);
   }
   return adapter;

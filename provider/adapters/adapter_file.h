@@ -26,8 +26,8 @@ struct AdapterFile {
 
 // The suffix determines the format. Errors: kNotFound (no file, or no configuration next to
 // PEFT's), kDataLoss (damaged), kInvalidArgument (another suffix, a matrix without its partner, or
-// matrices that do not fit), kUnimplemented (tensors that are not A and B of a linear layer). The
-// message names the file.
+// matrices that do not fit or are not finite), kUnimplemented (tensors that are not A and B of a
+// linear layer). The message names the file.
 absl::StatusOr<AdapterFile> ReadAdapterFile(const std::string& path);
 
 }  // namespace anemone

@@ -59,6 +59,9 @@ struct Package {
   uint64_t checksum = 0;  // set by reading: two files with the same checksum are identical
 };
 
+// Null if the package has no such section.
+const PackageExtension* FindExtension(const Package& package, absl::string_view name);
+
 // Returns the bytes of a file. kInvalidArgument: a port does not fit its network, a constant has a
 // type that no device supports, or an extension has the name of one of our sections.
 // kResourceExhausted: the package is larger than the format allows, or than the memory.

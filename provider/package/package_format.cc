@@ -58,3 +58,14 @@ absl::Status CheckPorts(const PackagedSegment& segment) {
 bool IsPackagedType(DataType type) { return IsEngineConstant(type) || type == DataType::kUInt16; }
 
 }  // namespace anemone::format
+
+namespace anemone {
+
+const PackageExtension* FindExtension(const Package& package, absl::string_view name) {
+  for (const PackageExtension& extension : package.extensions) {
+    if (extension.name == name) return &extension;
+  }
+  return nullptr;
+}
+
+}  // namespace anemone

@@ -95,14 +95,13 @@ Package WithKey(Package package, const std::string& key) {
 }
 
 absl::StatusOr<Package> WithoutKey(Package package, absl::string_view key) {
-  const auto held = std::find_if(package.extensions.begin(), package.extensions.end(),
-                                 [](const auto& section) { return section.name == kKeySection; });
-  if (held == package.extensions.end()) return absl::DataLossError("the entry has no key");
+  const PackageExtension* const held = FindExtension(package, kKeySection);
+  if (held == nullptr) return absl::DataLossError("the entry has no key");
   const absl::Span<const std::byte> bytes = held->bytes.bytes();
   if (key != absl::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size())) {
     return absl::DataLossError("the entry belongs to another key");
   }
-  package.extensions.erase(held);
+  package.extensions.erase(package.extensions.begin() + (held - package.extensions.data()));
   return package;
 }
 

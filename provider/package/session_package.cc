@@ -16,12 +16,14 @@
 #include "importer/read/skeleton.h"
 #include "importer/write/to_onnx.h"
 #include "partitioner/plan_json.h"
+#include "provider/package/network_text.h"
 #include "provider/package/package_tensors.h"
 
 namespace anemone {
 namespace {
 
 constexpr char kSection[] = "session.model", kDomain[] = "anemone.session";
+constexpr char kPlaces[] = "session.weights";
 constexpr char kEngine[] = "engine", kCpu[] = "cpu", kFile[] = "file";
 constexpr char kLine[] = "line", kFacts[] = "facts";
 
@@ -74,7 +76,7 @@ absl::string_view TextOf(absl::Span<const std::byte> bytes) {
 class PackageWriter {
  public:
   PackageWriter(const Graph& graph, const Plan& plan, const std::vector<CpuModel>& cpu_models,
-                Package& package)
+         Package& package)
       : graph_(graph), plan_(plan), cpu_models_(cpu_models), package_(package) {}
 
   absl::Status Write(const PlanFacts& facts) {
@@ -102,8 +104,8 @@ class PackageWriter {
     if (proto_.ByteSizeLong() > kMostBytes || !proto_.SerializeToString(&bytes)) {
       return absl::ResourceExhaustedError("package: the constants of CPU segments are too large");
     }
-    const auto size = static_cast<int64_t>(bytes.size());
-    package_.extensions.push_back({kSection, Tensor::Of<char>(DataType::kUInt8, {size}, bytes)});
+    AddSection(kSection, bytes);
+    if (facts.places != nullptr) AddSection(kPlaces, WriteNetworkText(facts.places->ToJson()));
     return absl::OkStatus();
   }
 
@@ -112,6 +114,11 @@ class PackageWriter {
 
   onnx::GraphProto& out() { return *proto_.mutable_graph(); }
   const std::string& NameOf(ValueId v) const { return graph_.values[v].name; }
+
+  void AddSection(const char* name, const std::string& bytes) {
+    const auto size = static_cast<int64_t>(bytes.size());
+    package_.extensions.push_back({name, Tensor::Of<char>(DataType::kUInt8, {size}, bytes)});
+  }
 
   void Fact(const char* key, std::string value) {
     onnx::StringStringEntryProto& fact = *proto_.add_metadata_props();
@@ -349,10 +356,8 @@ absl::StatusOr<Package> ToPackage(const Graph& graph, const Plan& plan,
 }
 
 absl::StatusOr<PlannedModel> FromPackage(const Package& package) {
-  const auto section =
-      std::find_if(package.extensions.begin(), package.extensions.end(),
-                   [](const PackageExtension& each) { return each.name == kSection; });
-  if (section == package.extensions.end()) return DamagedEntry("it has no model");
+  const PackageExtension* const section = FindExtension(package, kSection);
+  if (section == nullptr) return DamagedEntry("it has no model");
   const auto owner = std::make_shared<const Owner>(Owner{section->bytes, package.sources});
   ANEMONE_ASSIGN_OR_RETURN(const std::unique_ptr<const Skeleton> read,
                            MakeSkeleton(TextOf(owner->section.bytes()), owner));
@@ -377,6 +382,11 @@ absl::StatusOr<PlannedModel> FromPackage(const Package& package) {
   }
   for (const onnx::NodeProto& node : nodes) {
     ANEMONE_RETURN_IF_ERROR(ReadSegment(package, node, ids, made));
+  }
+  if (const PackageExtension* const places = FindExtension(package, kPlaces)) {
+    ANEMONE_ASSIGN_OR_RETURN(const Json json, ReadNetworkText(TextOf(places->bytes.bytes())));
+    ANEMONE_ASSIGN_OR_RETURN(WeightPlaces read, WeightPlaces::FromJson(json, made.plan));
+    made.facts.places = std::make_shared<const WeightPlaces>(std::move(read));
   }
   return made;
 }

@@ -8,9 +8,11 @@
 //               are that model's constants, attribute "constants"
 //   node "file": the CPU segment that is the whole model
 //   metadata_props: the plan's line, summary and memory
+// Section "session.weights" is the JSON of provider/weights/weight_places.h.
 #ifndef ANEMONE_PROVIDER_PACKAGE_SESSION_PACKAGE_H_
 #define ANEMONE_PROVIDER_PACKAGE_SESSION_PACKAGE_H_
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -21,6 +23,7 @@
 #include "provider/cpu_parts.h"
 #include "provider/memory_budget.h"
 #include "provider/package/package.h"
+#include "provider/weights/weight_places.h"
 
 namespace anemone {
 
@@ -28,7 +31,8 @@ namespace anemone {
 struct PlanFacts {
   std::string line;  // PlanLine()
   PlanSummary summary;
-  MemoryNeed need;  // zeros if there is no limit of memory
+  MemoryNeed need;                             // zeros if there is no limit of memory
+  std::shared_ptr<const WeightPlaces> places;  // null: not known
 };
 
 struct PlannedModel {

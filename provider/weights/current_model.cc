@@ -56,14 +56,25 @@ CurrentModel::CurrentModel(LoadSetup setup, Adapters adapters,
                                                                  : nullptr),
       model_(std::move(model)) {}
 
+void CurrentModel::Keep(std::vector<StatePair> pairs) {
+  pairs_ = std::move(pairs);
+  growing_ = Growing::Of(setup_, model_, pairs_);
+}
+
+CurrentModel::All CurrentModel::GetAll() const {
+  std::shared_ptr<const void> hold;
+  if (gate_ != nullptr) {
+    gate_->Enter();
+    hold = {gate_.get(), [gate = gate_](const void*) { gate->Leave(); }};
+  }
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return {model_, growing_, std::move(hold)};
+}
+
 std::shared_ptr<const LoadedModel> CurrentModel::Get() const {
-  if (gate_ != nullptr) gate_->Enter();
-  std::unique_lock<std::mutex> lock(mutex_);
-  std::shared_ptr<const LoadedModel> model = model_;
-  lock.unlock();
-  if (gate_ == nullptr) return model;
-  const LoadedModel* const held = model.get();
-  return {held, [model = std::move(model), gate = gate_](const LoadedModel*) { gate->Leave(); }};
+  const All all = GetAll();
+  if (all.hold == nullptr) return all.model;
+  return {all.model.get(), [all](const LoadedModel*) {}};
 }
 
 absl::Status CurrentModel::UpdateWeights(const NewWeights& weights) {
@@ -89,9 +100,14 @@ absl::Status CurrentModel::UpdateWeights(const NewWeights& weights) {
   }
   LoadSetup setup = WithWeights(setup_, std::make_shared<const NewWeights>(all));
   if (before->sizes == nullptr) setup.before = before;
-  ANEMONE_ASSIGN_OR_RETURN(std::unique_ptr<LoadedModel> now, LoadedModel::Load(setup));
+  ANEMONE_ASSIGN_OR_RETURN(const std::shared_ptr<LoadedModel> now, LoadedModel::Load(setup));
+  std::shared_ptr<Growing> growing;
   if (before->sizes != nullptr) {
     ANEMONE_RETURN_IF_ERROR(now->sizes->MakeThoseOf(*before->sizes, CheckSamePlan));
+    growing = Growing::Of(setup, now, pairs_);
+  }
+  if (growing != nullptr) {
+    ANEMONE_RETURN_IF_ERROR(growing->MakeThoseOf(*growing_, CheckSamePlan));
   }
   if (gate_ != nullptr) gate_->Close();
   const absl::Cleanup open = [&] {
@@ -101,7 +117,8 @@ absl::Status CurrentModel::UpdateWeights(const NewWeights& weights) {
   now->reloads.clear();
   weights_ = std::move(all);
   const std::lock_guard<std::mutex> lock(mutex_);
-  model_ = std::move(now);
+  model_ = now;
+  growing_ = std::move(growing);
   return absl::OkStatus();
 }
 

@@ -15,8 +15,10 @@
 #include "anemone/session.h"
 #include "importer/new_weights.h"
 #include "provider/adapters/adapters.h"
+#include "provider/growing.h"
 #include "provider/load_setup.h"
 #include "provider/loaded_model.h"
+#include "provider/state_pairs.h"
 #include "provider/weights/run_gate.h"
 
 namespace anemone {
@@ -30,6 +32,18 @@ class CurrentModel {
 
   // The programs do not change while the caller holds the model.
   std::shared_ptr<const LoadedModel> Get() const;
+
+  // The model with the programs of a state that grows, which may be null. They do not change while
+  // the caller has `hold`.
+  struct All {
+    std::shared_ptr<const LoadedModel> model;
+    std::shared_ptr<Growing> growing;
+    std::shared_ptr<const void> hold;
+  };
+  All GetAll() const;
+  // Before the session runs: what it keeps between runs.
+  void Keep(std::vector<StatePair> pairs);
+
   // With the values of their inputs.
   const Adapters& adapters() const { return adapters_; }
   // Of the model without adapters. New weights change no port.
@@ -46,13 +60,15 @@ class CurrentModel {
   const std::vector<PortInfo> inputs_, outputs_;
   const LoadSetup setup_;  // of the file's weights
 
+  std::vector<StatePair> pairs_;
   std::mutex updating_;  // guards weights_
   NewWeights weights_;   // of all updates
 
   // Null if the device never changes programs in place.
   const std::shared_ptr<RunGate> gate_;
-  mutable std::mutex mutex_;  // guards model_
+  mutable std::mutex mutex_;  // guards the members below
   std::shared_ptr<const LoadedModel> model_;
+  std::shared_ptr<Growing> growing_;
 };
 
 }  // namespace anemone

@@ -11,7 +11,6 @@
 #include "base/fp16.h"
 #include "base/status_macros.h"
 #include "math/core/parallel.h"
-#include "provider/weights/weight_places.h"
 
 namespace anemone {
 namespace {
@@ -34,6 +33,10 @@ bool IsInRange(const Tensor& tensor) {
 
 }  // namespace
 
+bool FitsInPlace(const PlacedWeight& placed, const Tensor& tensor) {
+  return tensor.type() == DataType::kFloat && tensor.dims() == placed.dims && IsInRange(tensor);
+}
+
 absl::StatusOr<std::shared_ptr<Scheduler>> QuickUpdate(const LoadedModel& model,
                                                        const NewWeights& changed,
                                                        const NewWeights& all) {
@@ -43,10 +46,7 @@ absl::StatusOr<std::shared_ptr<Scheduler>> QuickUpdate(const LoadedModel& model,
   std::set<ConstantPlace> units;
   for (const auto& [name, tensor] : changed) {
     const PlacedWeight* placed = places.Find(name);
-    if (placed == nullptr || tensor.type() != placed->tensor.type() ||
-        tensor.dims() != placed->tensor.dims() || !IsInRange(tensor)) {
-      return nullptr;
-    }
+    if (placed == nullptr || !FitsInPlace(*placed, tensor)) return nullptr;
     units.insert(placed->units.begin(), placed->units.end());
     for (const ConstantPlace& operand : placed->operands) {
       by_segment[operand.segment].operands.push_back({operand.index, tensor});

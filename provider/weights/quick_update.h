@@ -8,8 +8,13 @@
 #include "absl/status/statusor.h"
 #include "importer/new_weights.h"
 #include "provider/loaded_model.h"
+#include "provider/weights/weight_places.h"
 
 namespace anemone {
+
+// Whether the tensor can take the place of the weight, with the plan as it is. Runs in the arena of
+// the caller.
+bool FitsInPlace(const PlacedWeight& placed, const Tensor& tensor);
 
 // The scheduler of `model` with the weights `changed`, which are the values of `all` that differ
 // from those it has. Null: the model must be imported and planned again to know what follows from

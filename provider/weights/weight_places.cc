@@ -1,6 +1,7 @@
 #include "provider/weights/weight_places.h"
 
 #include <algorithm>
+#include <climits>
 #include <cstddef>
 #include <initializer_list>
 #include <optional>
@@ -8,7 +9,10 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "base/status_macros.h"
 #include "partitioner/unit_names.h"
 
 namespace anemone {
@@ -57,7 +61,7 @@ class Finder {
       const Value& value = file_.values[v];
       if (!value.constant || !Accepts(static_cast<ValueId>(v))) continue;
       const Places& places = places_.at(*StorageOf(*value.constant));
-      found[value.name] = {*value.constant, places.units, places.operands};
+      found[value.name] = {value.constant->dims(), places.units, places.operands};
     }
     return found;
   }
@@ -217,6 +221,80 @@ class Finder {
   bool is_unknown_ = false;  // such a unit whose node is not known
 };
 
+absl::Status Damaged(absl::string_view what) {
+  return absl::DataLossError(absl::StrCat("the places of weights: ", what, "; they are damaged"));
+}
+
+Json PlacesJson(const std::vector<ConstantPlace>& places) {
+  Json json = Json::array();
+  for (const ConstantPlace& place : places) json.push_back({place.segment, place.index});
+  return json;
+}
+
+// A whole number from 0 to INT_MAX.
+absl::StatusOr<int> IndexOf(const Json& json) {
+  if (!json.is_number_unsigned() || json.get<uint64_t>() > INT_MAX) {
+    return Damaged("want an index");
+  }
+  return json.get<int>();
+}
+
+absl::StatusOr<ConstantPlace> PlaceOf(const Json& json) {
+  if (!json.is_array() || json.size() < 2) return Damaged("want a segment and an index");
+  ConstantPlace place;
+  ANEMONE_ASSIGN_OR_RETURN(place.segment, IndexOf(json[0]));
+  ANEMONE_ASSIGN_OR_RETURN(place.index, IndexOf(json[1]));
+  return place;
+}
+
+absl::StatusOr<std::vector<ConstantPlace>> PlacesOf(const Json& json) {
+  if (!json.is_array()) return Damaged("want a list");
+  std::vector<ConstantPlace> places;
+  places.reserve(json.size());
+  for (const Json& each : json) {
+    ANEMONE_ASSIGN_OR_RETURN(const ConstantPlace place, PlaceOf(each));
+    places.push_back(place);
+  }
+  return places;
+}
+
+// Null if there is no such segment of the engine.
+const Network* NetworkAt(const Plan& plan, const ConstantPlace& place) {
+  if (place.segment >= static_cast<int>(plan.segments.size())) return nullptr;
+  const Segment& segment = plan.segments[place.segment];
+  return segment.placement == Placement::kEngine ? &segment.network : nullptr;
+}
+
+bool IsFloats(const Tensor& tensor, int64_t elements) {
+  return tensor.type() == DataType::kFloat && tensor.compressed() == nullptr &&
+         tensor.elements() == elements;
+}
+
+// A weight of the document: its name, dims, units and operands.
+absl::StatusOr<std::pair<std::string, PlacedWeight>> WeightOf(const Json& json, const Plan& plan) {
+  if (!json.is_array() || json.size() != 4 || !json[0].is_string() || !json[1].is_array()) {
+    return Damaged("want a name, dims, units and operands");
+  }
+  PlacedWeight weight;
+  weight.dims.reserve(json[1].size());
+  for (const Json& size : json[1]) {
+    ANEMONE_ASSIGN_OR_RETURN(const int taken, IndexOf(size));
+    weight.dims.push_back(taken);
+  }
+  const auto elements = ElementCount(weight.dims);
+  if (!elements.ok()) return Damaged("a shape is too large");
+  ANEMONE_ASSIGN_OR_RETURN(weight.units, PlacesOf(json[2]));
+  ANEMONE_ASSIGN_OR_RETURN(weight.operands, PlacesOf(json[3]));
+  for (const ConstantPlace& operand : weight.operands) {
+    const Network* network = NetworkAt(plan, operand);
+    if (network == nullptr || operand.index >= static_cast<int>(network->constants.size()) ||
+        !IsFloats(network->constants[operand.index].tensor, *elements)) {
+      return Damaged("a constant is not there");
+    }
+  }
+  return std::pair(json[0].get<std::string>(), std::move(weight));
+}
+
 }  // namespace
 
 WeightPlaces::WeightPlaces(const Graph& as_read, const Model& model, const Plan& plan) {
@@ -231,6 +309,59 @@ WeightPlaces::WeightPlaces(const Graph& as_read, const Model& model, const Plan&
       }
     }
   }
+}
+
+Json WeightPlaces::ToJson() const {
+  Json weights = Json::array(), units = Json::array();
+  for (const auto& [name, weight] : weights_) {
+    weights.push_back({name, weight.dims, PlacesJson(weight.units), PlacesJson(weight.operands)});
+  }
+  for (const auto& [place, of_unit] : units_) {
+    Json names = Json::array();
+    for (const UnitWeight& weight : of_unit) names.push_back(weight.name);
+    units.push_back({place.segment, place.index, std::move(names)});
+  }
+  return {{"weights", std::move(weights)}, {"units", std::move(units)}};
+}
+
+absl::StatusOr<WeightPlaces> WeightPlaces::FromJson(const Json& json, const Plan& plan) {
+  if (!json.is_object() || !json.contains("weights") || !json.contains("units") ||
+      !json["weights"].is_array() || !json["units"].is_array()) {
+    return Damaged("want weights and units");
+  }
+  WeightPlaces made;
+  for (const Json& unit : json["units"]) {
+    ANEMONE_ASSIGN_OR_RETURN(const ConstantPlace place, PlaceOf(unit));
+    const Network* network = NetworkAt(plan, place);
+    if (network == nullptr || place.index >= static_cast<int>(network->units.size()) ||
+        unit.size() != 3 || !unit[2].is_array()) {
+      return Damaged("a unit is not there");
+    }
+    const std::vector<Tensor>& tensors = network->units[place.index].weights;
+    if (unit[2].size() != tensors.size()) return Damaged("a unit has other weights");
+    std::vector<UnitWeight>& weights = made.units_[place];
+    weights.clear();
+    for (size_t i = 0; i < tensors.size(); ++i) {
+      if (!unit[2][i].is_string()) return Damaged("want the name of a weight");
+      weights.push_back({unit[2][i].get<std::string>(), tensors[i]});
+    }
+  }
+  for (const Json& each : json["weights"]) {
+    ANEMONE_ASSIGN_OR_RETURN(auto weight, WeightOf(each, plan));
+    const auto& [name, placed] = weight;
+    const int64_t elements = *ElementCount(placed.dims);
+    for (const ConstantPlace& unit : placed.units) {
+      const auto found = made.units_.find(unit);
+      if (found == made.units_.end()) return Damaged("a unit is not listed");
+      const bool fits = std::all_of(found->second.begin(), found->second.end(),
+                                    [&, &of = name](const UnitWeight& held) {
+                                      return held.name != of || IsFloats(held.tensor, elements);
+                                    });
+      if (!fits) return Damaged("a unit has a weight of another size");
+    }
+    made.weights_.insert(std::move(weight));
+  }
+  return made;
 }
 
 }  // namespace anemone

@@ -19,7 +19,9 @@
 #include <tuple>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "anemone/tensor.h"
+#include "engine/formats/json.h"
 #include "importer/graph.h"
 #include "partitioner/plan.h"
 
@@ -35,7 +37,7 @@ struct ConstantPlace {
 };
 
 struct PlacedWeight {
-  Tensor tensor;  // as it is in the file
+  std::vector<int64_t> dims;  // in the file; the type is float32
   std::vector<ConstantPlace> units, operands;
 };
 
@@ -43,6 +45,11 @@ class WeightPlaces {
  public:
   // `as_read` is that of ImportOptions. The plan still has the networks' tensors.
   WeightPlaces(const Graph& as_read, const Model& model, const Plan& plan);
+  // What ToJson() wrote, of anyone's making, for the same plan. kDataLoss: it does not fit the
+  // plan.
+  static absl::StatusOr<WeightPlaces> FromJson(const Json& json, const Plan& plan);
+
+  Json ToJson() const;
 
   const PlacedWeight* Find(const std::string& name) const {
     const auto found = weights_.find(name);
@@ -59,6 +66,8 @@ class WeightPlaces {
   }
 
  private:
+  WeightPlaces() = default;
+
   std::map<std::string, PlacedWeight> weights_;
   std::map<ConstantPlace, std::vector<UnitWeight>> units_;
 };

@@ -79,7 +79,7 @@ class SessionKeywords(TypedDict, total=False):
     # leaves a dimension to `dims` or `buckets`.
     shapes: Mapping[str, Sequence[int]]
     # Run with an adapter (LoRA): PEFT's .safetensors or ONNX Runtime's .onnx_adapter. In Python
-    # files by name, one of which run() gets: docs/adapters.md.
+    # files by name, one of which run() gets; on the command line one: docs/adapters.md.
     adapters: Mapping[str, str]
     # Compile a program for each of these sizes of a free dimension. Inputs of another size are
     # padded to the next larger size and outputs are cropped, where that is proven to be right;

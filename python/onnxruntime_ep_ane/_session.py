@@ -248,7 +248,12 @@ class Session:
         Types and shapes must be those of the file. On an error nothing has changed."""
         if not isinstance(weights, Mapping) or not all(isinstance(name, str) for name in weights):
             raise TypeError("weights: want a dict of arrays by the initializers' names")
-        arrays = {name: _array_to_cpp(np.asarray(array)) for name, array in weights.items()}
+        arrays = {}
+        for name, weight in weights.items():
+            array = np.asarray(weight)
+            if array.dtype == object:
+                raise TypeError(f"weight '{name}': want an array, got {type(weight).__name__}")
+            arrays[name] = _array_to_cpp(array)
         with words_of_python():
             self._session.update_weights(arrays)
 

@@ -28,6 +28,7 @@ struct Fuzzer {
 absl::Span<const Fuzzer> FormatFuzzers();   // formats.cc: files of the engine, arrays, options
 absl::Span<const Fuzzer> PackageFuzzers();  // packages.cc
 absl::Span<const Fuzzer> ModelFuzzers();    // models.cc
+absl::Span<const Fuzzer> WeightFuzzers();   // weights.cc: weights, adapters, checkpoints
 
 // Ends the process with `what` if `holds` is false.
 void Require(bool holds, absl::string_view what);

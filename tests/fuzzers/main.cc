@@ -37,7 +37,7 @@ const Fuzzer* chosen = nullptr;
 
 std::vector<Fuzzer> AllFuzzers() {
   std::vector<Fuzzer> all;
-  for (const auto& some : {FormatFuzzers(), PackageFuzzers(), ModelFuzzers()}) {
+  for (const auto& some : {FormatFuzzers(), PackageFuzzers(), ModelFuzzers(), WeightFuzzers()}) {
     all.insert(all.end(), some.begin(), some.end());
   }
   return all;

@@ -158,5 +158,51 @@ TEST(GrowingStateInPlace, NeedsAProof) {
   EXPECT_THAT(pair.session.PlanText(false, 400), HasSubstr("each length is planned"));
 }
 
+// New weights, with caches of two capacities: the bits of the changed model with the same state.
+TEST(GrowingStateInPlace, TakesNewWeights) {
+  onnx::ModelProto changed = ModelOfText(Decoder(kGiven));
+  std::mt19937 random(8);
+  FillDeclared(*changed.mutable_graph(), -1, 1, random);
+  std::map<std::string, Tensor> weights;
+  for (const onnx::TensorProto& tensor : changed.graph().initializer()) {
+    if (tensor.data_type() != onnx::TensorProto::FLOAT || tensor.dims_size() != 2) continue;
+    weights[tensor.name()] =
+        Tensor::Floats({tensor.dims(0), tensor.dims(1)},
+                       {tensor.float_data().data(), static_cast<size_t>(tensor.float_data_size())});
+  }
+  EXPECT_EQ(weights.size(), 5u);
+  const Settings settings = {.state = {{kUsualPairs, ""}}};
+  auto session = Session::LoadBytes(BytesOf(Decoder(kGiven)), settings);
+  auto wanted = Session::LoadBytes(changed.SerializeAsString(), settings);
+  ASSERT_TRUE(session.ok()) << session.status();
+  ASSERT_TRUE(wanted.ok()) << wanted.status();
+  int64_t past = 0;
+  const auto run = [&](int64_t count) {
+    ASSERT_THAT(session->Run(Step(past, count)).status(), IsOk());
+    past += count;
+  };
+  run(3);
+  run(1);
+  run(62);  // more than the first capacity
+  run(1);
+  ASSERT_THAT(session->UpdateWeights(weights), IsOk());
+  for (const char* cache : {"past_k", "past_v"}) {
+    const auto state = session->ReadState(cache);
+    ASSERT_TRUE(state.ok()) << state.status();
+    ASSERT_THAT(wanted->WriteState(cache, *state), IsOk());
+  }
+  const double planned = session->times().plan;
+  for (int i = 0; i < 3; ++i) {
+    const auto got = session->Run(Step(past, 1)), want = wanted->Run(Step(past, 1));
+    ++past;
+    ASSERT_TRUE(got.ok()) << got.status();
+    ASSERT_TRUE(want.ok()) << want.status();
+    const auto ours = got->at("y").bytes(), theirs = want->at("y").bytes();
+    EXPECT_TRUE(std::equal(ours.begin(), ours.end(), theirs.begin(), theirs.end()));
+  }
+  EXPECT_EQ(session->times().plan, planned);  // both capacities had been planned
+  EXPECT_THAT(session->PlanText(true, 100), Not(HasSubstr("each length is planned")));
+}
+
 }  // namespace
 }  // namespace anemone

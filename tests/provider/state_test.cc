@@ -309,5 +309,42 @@ TEST(UsualNames, ArePairedByThemselves) {
   }
 }
 
+// New weights between two runs: the bits of a session of the changed model with the same state.
+TEST(StateAndNewWeights, EqualTheChangedModelWithTheSameState) {
+  const std::string before = BytesOf(kCell);
+  onnx::ModelProto changed = ModelOfText(kCell);
+  std::mt19937 random(2);
+  FillDeclared(*changed.mutable_graph(), -0.3f, 0.5f, random);
+  const onnx::TensorProto& w = changed.graph().initializer(0);
+  const Tensor weight = Tensor::Floats(
+      {8, 8, 3, 3}, {w.float_data().data(), static_cast<size_t>(w.float_data_size())});
+  const Settings settings = {.state = {{"h0", "hn"}}};
+  Session session = Loaded(before, settings);
+  const Session fork = session.Fork();
+  Session wanted = Loaded(changed.SerializeAsString(), settings);
+  const Session other = wanted.Fork();
+  const auto x = [](int i) { return Ramp({1, 8, 4, 4}, static_cast<float>(i) - 2); };
+  for (int i = 0; i < 3; ++i) Ran(session, {{"x", x(i)}});
+  ASSERT_THAT(session.UpdateWeights({{"w", weight}}), IsOk());
+  const auto state = session.ReadState("h0");
+  ASSERT_TRUE(state.ok()) << state.status();
+  ASSERT_THAT(wanted.WriteState("h0", *state), IsOk());
+  for (int i = 3; i < 6; ++i) {
+    ExpectSameBits(Ran(wanted, {{"x", x(i)}}).at("y"), Ran(session, {{"x", x(i)}}).at("y"));
+    ExpectSameBits(Ran(other, {{"x", x(i)}}).at("y"), Ran(fork, {{"x", x(i)}}).at("y"));
+  }
+  ExpectSameBits(*wanted.ReadState("h0"), *session.ReadState("h0"));
+  // Those of the file again.
+  onnx::ModelProto file;
+  ASSERT_TRUE(file.ParseFromString(before));
+  const onnx::TensorProto& old = file.graph().initializer(0);
+  const Tensor first = Tensor::Floats(
+      {8, 8, 3, 3}, {old.float_data().data(), static_cast<size_t>(old.float_data_size())});
+  ASSERT_THAT(session.UpdateWeights({{"w", first}}), IsOk());
+  session.ResetState();
+  Session fresh = Loaded(before, settings);
+  ExpectSameBits(Ran(fresh, {{"x", x(0)}}).at("y"), Ran(session, {{"x", x(0)}}).at("y"));
+}
+
 }  // namespace
 }  // namespace anemone

@@ -135,6 +135,28 @@ class Adapters(unittest.TestCase):
         want = on_onnx_runtime(merged(model, added, lambda m: f"{m}.weight", True), {"x": self.x})["y"]
         numpy.testing.assert_allclose(session.run({"x": self.x}, adapter="a")["y"], want, atol=0.03)
 
+    def test_surfaces_as_the_silicon_wants_them(self):
+        """Of one size, packed from their first byte, and bound in alphabetical order on the MIL route."""
+        model = two_layers()
+        file, _ = write_peft(self.folder / "a", TWO, 4, alpha=8)
+        for route in ("netplist", "mil"):
+            keywords = {"adapters": {"a": file}, "route": route}
+            want = self.session(model, **keywords).run({"x": self.x}, adapter="a")["y"]
+            with self.assertRaisesRegex(RuntimeError, "heed_limits"):  # surfaces of different sizes
+                self.session(model, device_limits=True, **keywords).run({"x": self.x}, adapter="a")
+            session = self.session(model, device_limits=True, heed_limits=True, **keywords)
+            self.assertEqual(want.tobytes(), session.run({"x": self.x}, adapter="a")["y"].tobytes())
+
+    def test_elements_that_are_not_finite(self):
+        model = two_layers()
+        for bad in (numpy.nan, numpy.inf):
+            file, _ = write_peft(self.folder / f"bad{bad}", TWO, 4, alpha=8)
+            data = bytearray(file.read_bytes())
+            data[-4:] = numpy.float32(bad).tobytes()
+            file.write_bytes(data)
+            with self.assertRaisesRegex(ValueError, r"lora_B.weight' has NaN or infinite elements \(1\)"):
+                self.session(model, adapters={"a": file})
+
     def test_models_of_the_torchscript_exporter(self):
         """Q, K, V and O of each layer, found by the names of nodes."""
         folder = SOURCE / "models" / "exported"

@@ -191,6 +191,12 @@ class Sessions(PackageTest):
         with self.assertRaisesRegex(ValueError, "max_plans '0': want an integer from 1 to"):
             ane.Session(models.relu(["n", 3]), max_plans=0)
 
+    def test_weights_that_are_no_arrays(self):
+        session = ane.Session(models.network())
+        for wrong, name in ((None, "NoneType"), (object(), "object")):
+            with self.assertRaisesRegex(TypeError, f"weight 'w': want an array, got {name}"):
+                session.update_weights({"w": wrong})
+
     def test_before_the_first_run_a_session_says_that_it_runs(self):
         session = ane.Session(models.relu(["n", 3]))
         self.assertEqual("M1: planned at the first run, for the sizes of its arrays\n"

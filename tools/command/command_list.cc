@@ -105,15 +105,29 @@ const Command kCommands[] = {
      .arguments = "MODEL",
      .min_arguments = 1,
      .max_arguments = 1,
-     .brief = "Write a model with compressed weights, within the tolerance you set.",
+     .brief = "Write a model that loads without planning, or one with compressed weights.",
      .help =
-         "Compresses the constant weights of products and convolutions, runs the result here and "
-         "the original on ONNX Runtime, and leaves weights out, those first that cost most "
-         "accuracy for what they save, until --tolerance holds. The file is plain ONNX, which "
-         "ONNX Runtime loads too: quantized integers, tables and sparse initializers. If the "
-         "tolerance cannot be met nothing is written, and the exit code is 3.",
-     .example = "compile net.onnx --compress int8 -o small.onnx",
+         "Writes a folder with the model and its plan for one target, which `run`, Session and "
+         "`patch` take as a model. With --compress, compresses the constant weights of products "
+         "and convolutions instead, runs the result here and the original on ONNX Runtime, and "
+         "leaves weights out, those first that cost most accuracy for what they save, until "
+         "--tolerance holds. That file is plain ONNX, which ONNX Runtime loads too: quantized "
+         "integers, tables and sparse initializers. If the tolerance cannot be met nothing is "
+         "written, and the exit code is 3.",
+     .example = "compile net.onnx --target m1 -o net.compiled",
      .run = CompileCommand},
+    {.name = "patch",
+     .bit = kPatch,
+     .arguments = "PACKAGE",
+     .min_arguments = 1,
+     .max_arguments = 1,
+     .brief = "Put new weights into a compiled model.",
+     .help = "PACKAGE is a folder that `compile` wrote. Weights that the program holds as they are "
+             "in the model's file are replaced; from others the constants that were computed from "
+             "them are computed again, and the plan must stay the same. A wrong name, type or "
+             "shape is an error, and nothing is changed: docs/weights.md.",
+     .example = "patch net.compiled --weights new.npz",
+     .run = PatchCommand},
     {.name = "bench",
      .bit = kBench,
      .arguments = "MODEL...",
@@ -256,13 +270,9 @@ std::vector<std::string> CommandNames() {
 }
 
 std::string NoSuchCommand(absl::string_view name) {
-  // Reserved by docs/interface.md.
-  constexpr absl::string_view kLater[] = {"generate", "patch"};
-  const bool is_later = std::find(std::begin(kLater), std::end(kLater), name) != std::end(kLater);
-  const std::string question = is_later            ? ""
-                               : name == "version" ? "give --version"
-                                                   : DidYouMean(name, CommandNames());
-  return absl::StrCat("command '", name, "': ", is_later ? "not in this version" : "unknown", "; ",
+  const std::string question =
+      name == "version" ? "give --version" : DidYouMean(name, CommandNames());
+  return absl::StrCat("command '", name, "': unknown; ",
                       question.empty() ? "anemone help lists the commands" : question);
 }
 

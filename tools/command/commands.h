@@ -27,7 +27,11 @@ int ZooCommand(const Options& options);
 int ReportCommand(const Options& options);
 int TrainCommand(const Options& options);
 int GenerateCommand(const Options& options);
+int PatchCommand(const Options& options);
 int HelpCommand(const Options& options);
+
+// `compile` without a form of the weights: writes a folder that loads without planning.
+int CompileFolder(const Options& options);
 
 // Prints one line to stderr: "anemone: error: WHERE: WHAT; REMEDY". Returns kExitUsage for a
 // UsageError(), else kExitRefused.

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_set.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -394,10 +395,21 @@ absl::StatusOr<int> Compiler::Run() {
 }  // namespace
 
 int CompileCommand(const Options& options) {
-  if (options.compress.empty())
-    return FailUsage("compile: no form of the weights is given; give --compress FORM");
-  if (options.output.empty())
-    return FailUsage("compile: no file to write is given; give -o FILE.onnx");
+  if (options.output.empty()) {
+    return FailUsage(
+        "compile: nothing to write is given; give -o DIR, or -o FILE.onnx with --compress");
+  }
+  if (options.compress.empty()) {
+    for (const char* flag : {"tolerance", "input", "range", "seed"}) {
+      if (options.given.count(flag) == 0) continue;
+      return FailUsage(absl::StrCat("--", flag, ": is for --compress FORM; give that too"));
+    }
+    if (absl::EndsWith(options.output, ".onnx")) {
+      return FailUsage(
+          "-o FILE.onnx: is for --compress FORM; give that too, or the name of a folder");
+    }
+    return CompileFolder(options);
+  }
   Options bound = options;
   if (const absl::Status status = BindToFiles(bound); !status.ok()) return Fail(status);
   absl::StatusOr<int> code = Compiler(bound).Run();

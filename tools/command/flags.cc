@@ -291,7 +291,7 @@ const Flag kOwnFlags[] = {
      .letter = "o"},
     {.name = "output",
      .value = "FILE.onnx",
-     .commands = kCompile | kTrain,
+     .commands = kTrain,
      .brief = "The model to write.",
      .help = "An existing file is replaced at the end, if everything succeeded.",
      .store = Keep<&Options::output>,
@@ -404,7 +404,7 @@ const Flag kOwnFlags[] = {
      .letter = "o"},
     {.name = "json",
      .value = nullptr,
-     .commands = kPrintsTable,
+     .commands = kPrintsTable | kPatch,
      .brief = "Print one JSON document on stdout and nothing else.",
      .help = "",
      .store = Set<&Options::json, true>},
@@ -424,7 +424,7 @@ const Flag kOwnFlags[] = {
      .letter = "q"},
     {.name = "quiet",
      .value = nullptr,
-     .commands = kReadsModel & ~(kCheck | kRun | kDiff),
+     .commands = (kReadsModel & ~(kCheck | kRun | kDiff)) | kPatch,
      .brief = "No progress and no notes.",
      .help = "",
      .store = Set<&Options::quiet, true>,
@@ -458,8 +458,9 @@ std::vector<Flag> MakeFlags() {
   flags.insert(flags.end(), std::begin(kOwnFlags), std::end(kOwnFlags));
   const std::vector<Flag> train = TrainFlags();
   flags.insert(flags.end(), train.begin(), train.end());
-  const absl::Span<const Flag> generate = GenerateFlags();
+  const absl::Span<const Flag> generate = GenerateFlags(), packages = PackageFlags();
   flags.insert(flags.end(), generate.begin(), generate.end());
+  flags.insert(flags.end(), packages.begin(), packages.end());
   return flags;
 }
 

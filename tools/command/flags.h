@@ -24,6 +24,7 @@ enum CommandBit : unsigned {
   kUnits = 1 << 19,
   kDoctor = 1 << 20,
   kHelp = 1 << 21,
+  kPatch = 1 << 22,
 };
 inline constexpr unsigned kTakesSeveralTargets = kCheck | kConfirm | kDiff | kZoo | kReport;
 inline constexpr unsigned kPrintsTable = kReadsModel | kConfirm | kTargets | kUnits | kDoctor;
@@ -64,6 +65,7 @@ struct Flag {
 absl::Span<const Command> Commands();
 absl::Span<const Flag> Flags();
 absl::Span<const Flag> GenerateFlags();  // those of `generate` alone
+absl::Span<const Flag> PackageFlags();   // of `compile` and `patch`, the files
 absl::Span<const ExitCode> ExitCodes();
 
 // Null if there is no such command.

@@ -45,6 +45,7 @@ struct Options {
   std::vector<std::string> image_inputs, states, metadata, descriptions;
   bool segments = false;
   std::string compress;  // compile: the form of its weights
+  std::string weights;   // patch: the file with new ones
   bool verified_only = false, binary = false;
   bool compare = false, compile_only = false;
   std::map<std::string, double> tolerance;  // "cosine", "max_abs", "max_rel"

@@ -20,6 +20,7 @@
 #include "base/wrapped_text.h"
 #include "engine/formats/json.h"
 #include "provider/buckets/bucketing.h"
+#include "provider/compiled_model.h"
 #include "provider/new_file.h"
 #include "tools/command/commands.h"
 #include "tools/command/hazard_table.h"
@@ -245,7 +246,7 @@ absl::Status Runner::Run() {
     ANEMONE_RETURN_IF_ERROR(WriteOutputs(options_.output_dir, session_->outputs(), outputs_));
   }
   if (options_.compare) {
-    const std::string& path = options_.arguments[0];
+    const std::string path = ModelFileAt(options_.arguments[0]);
     progress.Step(absl::StrCat("running ", path, " with ONNX Runtime"));
     ANEMONE_ASSIGN_OR_RETURN(const std::vector<StateFeed> state, FirstState());
     ANEMONE_ASSIGN_OR_RETURN(reference_, RunReference(path, inputs_, options_, state));

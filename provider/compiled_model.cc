@@ -1,0 +1,498 @@
+#include "provider/compiled_model.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "anemone/version.h"
+#include "base/annotated.h"
+#include "base/guarded.h"
+#include "base/mapped_file.h"
+#include "base/printable.h"
+#include "base/status_macros.h"
+#include "base/usage_error.h"
+#include "engine/formats/parse_json.h"
+#include "engine/target.h"
+#include "importer/importer.h"
+#include "importer/read/external_data.h"
+#include "importer/read/model_files.h"
+#include "importer/read/reader.h"
+#include "importer/read/skeleton.h"
+#include "provider/loaded_model.h"
+#include "provider/new_file.h"
+#include "provider/package/package_tensors.h"
+#include "provider/session_cache.h"
+#include "provider/settings.h"
+#include "provider/weights/quick_update.h"
+#include "provider/weights/weight_places.h"
+
+#define XXH_INLINE_ALL
+#include "xxhash.h"
+
+namespace anemone {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr char kManifest[] = "manifest.json", kProgram[] = "program.anemone", kModel[] = "model";
+constexpr char kVersionSection[] = "compiled.weights";
+constexpr size_t kLargestManifest = 1 << 20;
+constexpr char kKind[] = "compiled model";
+
+absl::string_view TextOf(const Tensor& tensor) {
+  return {reinterpret_cast<const char*>(tensor.bytes().data()), tensor.bytes().size()};
+}
+
+// A hash of the model's files: the version of its weights.
+std::string VersionOf(const std::vector<Tensor>& sources) {
+  XXH3_state_t state;
+  XXH3_128bits_reset(&state);
+  for (const Tensor& source : sources) {
+    const uint64_t size = source.bytes().size();
+    XXH3_128bits_update(&state, &size, sizeof(size));
+    XXH3_128bits_update(&state, source.bytes().data(), source.bytes().size());
+  }
+  const XXH128_hash_t hash = XXH3_128bits_digest(&state);
+  return absl::StrCat(absl::Hex(hash.high64, absl::kZeroPad16),
+                      absl::Hex(hash.low64, absl::kZeroPad16));
+}
+
+std::string In(const std::string& folder, absl::string_view name) {
+  return (fs::path(folder) / std::string(name)).string();
+}
+
+// What is planned depends on these settings.
+absl::StatusOr<Json> PlanningJson(const Settings& settings) {
+  ANEMONE_ASSIGN_OR_RETURN(const PlanOptions planning, RunPlanOptionsOf(settings));
+  Json shapes = Json::object();
+  for (const auto& [input, dims] : settings.shapes) shapes[input] = dims;
+  return Json{{"target", planning.target->option_name()},
+              {"route", settings.route},
+              {"policy", settings.policy},
+              {"rewrites", settings.rewrites ? "true" : "false"},
+              {"linear_layers", planning.convolves_layers ? "convolutions" : "products"},
+              {"clamp_activations", settings.clamp_activations ? "true" : "false"},
+              {"dims", settings.dims},
+              {"shapes", shapes}};
+}
+
+absl::Status Damaged(absl::string_view what) {
+  return absl::DataLossError(
+      absl::StrCat(kManifest, ": ", what, "; it is damaged, compile the model again"));
+}
+
+absl::StatusOr<int64_t> SizeOf(const Json& json) {
+  if (json.is_number_integer() && json.get<int64_t>() >= 0) return json.get<int64_t>();
+  return Damaged("want a size");
+}
+
+absl::StatusOr<Settings> ReadPlanning(const Json& json) {
+  Settings settings;
+  if (!json.is_object()) return Damaged("want settings");
+  for (const auto& [key, value] : json.items()) {
+    if (key == "dims" || key == "shapes") continue;
+    const Setting* setting = FindSetting(key);
+    const bool is_known = setting != nullptr && setting->key != nullptr && value.is_string();
+    if (!is_known || !setting->store(settings, value.get<std::string>()).ok()) {
+      return Damaged(absl::StrCat("a setting '", Printable(key), "'"));
+    }
+  }
+  if (!FindTarget(settings.target).ok()) return Damaged("want one target");
+  for (const char* key : {"dims", "shapes"}) {
+    if (!json.contains(key) || !json[key].is_object()) return Damaged("want dims and shapes");
+  }
+  for (const auto& [name, size] : json["dims"].items()) {
+    ANEMONE_ASSIGN_OR_RETURN(settings.dims[name], SizeOf(size));
+  }
+  for (const auto& [name, dims] : json["shapes"].items()) {
+    if (!dims.is_array()) return Damaged("want a shape");
+    std::vector<int64_t>& shape = settings.shapes[name];
+    for (const Json& size : dims) {
+      ANEMONE_ASSIGN_OR_RETURN(shape.emplace_back(), SizeOf(size));
+    }
+  }
+  return settings;
+}
+
+absl::StatusOr<Json> ReadManifest(const std::string& folder) {
+  ANEMONE_ASSIGN_OR_RETURN(const auto file, MappedFile::Open(In(folder, kManifest)));
+  if (file->text().size() > kLargestManifest) return Damaged("larger than 1 MiB");
+  auto json = ParseJson(file->text());
+  if (!json.ok() || !json->is_object() || !json->contains("kind") || (*json)["kind"] != kKind) {
+    return Damaged("not of a compiled model");
+  }
+  for (const char* key : {"files", "settings", "weights_version"}) {
+    if (!json->contains(key)) return Damaged(absl::StrCat("want '", key, "'"));
+  }
+  const Json& files = (*json)["files"];
+  const auto is_text = [](const Json& each) { return each.is_string(); };
+  if (!files.is_array() || files.empty() || !std::all_of(files.begin(), files.end(), is_text) ||
+      !(*json)["weights_version"].is_string()) {
+    return Damaged("want files and a version");
+  }
+  return json;
+}
+
+// A name in the manifest is a file in the folder: no link leads out of it.
+absl::StatusOr<std::string> FileAt(const std::string& folder, const std::string& name) {
+  std::error_code error;
+  const fs::path root = fs::canonical(folder, error);
+  const fs::path real = error ? fs::path() : fs::canonical(In(folder, name), error);
+  if (error) return absl::NotFoundError(absl::StrCat(In(folder, name), ": no such file"));
+  const auto [end, at] = std::mismatch(root.begin(), root.end(), real.begin(), real.end());
+  if (end != root.end()) return Damaged(absl::StrCat("'", Printable(name), "' leaves the folder"));
+  return In(folder, name);
+}
+
+// Plans into a folder that is being written.
+class Writer : public ProgramStore {
+ public:
+  Writer(std::string folder, std::vector<Tensor> sources)
+      : folder_(std::move(folder)), sources_(std::move(sources)), version_(VersionOf(sources_)) {}
+
+  std::optional<PlannedModel> Find(const ImportOptions&) const override { return std::nullopt; }
+  void Store(const ImportOptions&, const Graph& graph, const Plan& plan,
+             const std::vector<CpuModel>& cpu_models, const PlanFacts& facts) const override {
+    stored_ = Guarded("store a program", [&]() -> absl::Status {
+      ANEMONE_ASSIGN_OR_RETURN(Package package,
+                               ToPackage(graph, plan, cpu_models, facts, sources_));
+      return Save(std::move(package));
+    });
+  }
+
+  absl::Status Save(Package package) const {
+    const auto size = static_cast<int64_t>(version_.size());
+    package.extensions.push_back(
+        {kVersionSection, Tensor::Of<char>(DataType::kUInt8, {size}, version_)});
+    return SavePackage(package, In(folder_, kProgram)).status();
+  }
+
+  absl::Status WriteManifest(const std::vector<std::string>& names, const Json& planning) const {
+    const Json manifest = {{"schema", 1},         {"kind", kKind},  {"version", kVersion},
+                           {"program", kProgram}, {"files", names}, {"weights_version", version_},
+                           {"settings", planning}};
+    return WriteUserFile(In(folder_, kManifest), {manifest.dump(2), "\n"});
+  }
+
+  const absl::Status& stored() const { return stored_; }
+  const std::string& version() const { return version_; }
+
+ private:
+  const std::string folder_;
+  const std::vector<Tensor> sources_;  // as the program refers to them
+  const std::string version_;
+  mutable absl::Status stored_ = absl::FailedPreconditionError(
+      "the policy keeps every node on the CPU, so there is nothing to compile");
+};
+
+// Plans the model at `path`; `before` as in LoadSetup. Returns the line of the plan.
+absl::StatusOr<std::string> PlanInto(const std::shared_ptr<const Writer>& writer,
+                                     const std::string& path, Settings settings,
+                                     std::shared_ptr<const LoadedModel> before) {
+  settings.cache = false;
+  const auto import = [path](const ImportOptions& importing) {
+    return ImportFile(path, importing);
+  };
+  ANEMONE_ASSIGN_OR_RETURN(LoadSetup setup, MakeLoadSetup(settings, import, path, nullptr));
+  setup.cache = writer;
+  setup.compiles = false;
+  setup.before = std::move(before);
+  ANEMONE_ASSIGN_OR_RETURN(const auto loaded, LoadedModel::Load(setup));
+  if (loaded->sizes != nullptr) {
+    return UsageError(
+        "a compiled model has one size; give its free dimensions one with --dim, and no --bucket");
+  }
+  ANEMONE_RETURN_IF_ERROR(writer->stored());
+  return loaded->line;
+}
+
+// Copies a file with some ranges replaced, by their offsets.
+absl::Status CopyWith(const Tensor& source, const std::map<uint64_t, Tensor>& replaced,
+                      const std::string& to) {
+  std::error_code error;
+  fs::create_directories(fs::path(to).parent_path(), error);
+  if (error) return NotWritten(to);
+  ANEMONE_ASSIGN_OR_RETURN(const auto file, NewFile::Make(to));
+  absl::string_view left = TextOf(source);
+  uint64_t at = 0;
+  for (const auto& [offset, tensor] : replaced) {
+    ANEMONE_RETURN_IF_ERROR(file->Write(left.substr(0, offset - at)));
+    ANEMONE_RETURN_IF_ERROR(file->Write(TextOf(tensor)));
+    left.remove_prefix(offset - at + tensor.bytes().size());
+    at = offset + tensor.bytes().size();
+  }
+  ANEMONE_RETURN_IF_ERROR(file->Write(left));
+  return file->PutIntoPlace();
+}
+
+// kUnimplemented: a tensor that does not change shares bytes of the file with one that does.
+absl::Status CheckShareNothing(const Model& model,
+                               const std::map<std::string, ReplacedInitializer>& changes) {
+  std::map<const char*, std::pair<const char*, std::string>> ranges;  // end and name, by begin
+  for (const auto& [name, change] : changes) {
+    const absl::string_view bytes = TextOf(change.before);
+    ranges.emplace(bytes.data(), std::pair(bytes.data() + bytes.size(), name));
+  }
+  for (const auto& [name, tensor] : InitializersOf(model.graph)) {
+    if (tensor.type() == DataType::kString || tensor.is_fill() || tensor.compressed() != nullptr) {
+      continue;
+    }
+    const absl::string_view bytes = TextOf(tensor);
+    const auto next = ranges.lower_bound(bytes.data() + bytes.size());
+    if (next == ranges.begin()) continue;
+    const auto& [end, of] = std::prev(next)->second;
+    if (end <= bytes.data() || of == name) continue;
+    return absl::UnimplementedError(absl::StrCat("weight '", Printable(of),
+                                                 "': the model's file has the same bytes for '",
+                                                 Printable(name), "'; compile the changed model"));
+  }
+  return absl::OkStatus();
+}
+
+// The initializers of the compiled model that `weights` changes, by the names of their values.
+absl::StatusOr<std::map<std::string, ReplacedInitializer>> ChangesOf(const CompiledModel& model,
+                                                                     const NewWeights& weights) {
+  ANEMONE_ASSIGN_OR_RETURN(const auto file, MappedFile::Open(model.model_path()));
+  // All elements, also those of small tensors, stay where they are in the file.
+  ANEMONE_ASSIGN_OR_RETURN(const auto skeleton,
+                           MakeSkeleton(file->text(), file, /*payload_from=*/1));
+  ANEMONE_ASSIGN_OR_RETURN(const Model read,
+                           ReadModel(*skeleton, ExternalData::BesideModel(model.model_path())));
+  ANEMONE_ASSIGN_OR_RETURN(auto found, FindInitializers(weights, read));
+  for (auto at = found.begin(); at != found.end();) {
+    Tensor& now = at->second.now;
+    if (now.is_fill() || now.compressed() != nullptr) now = now.Copy();
+    const bool is_text = now.type() == DataType::kString;
+    if (is_text || !FindSource(model.sources(), TextOf(at->second.before))) {
+      return absl::UnimplementedError(absl::StrCat(
+          "weight '", Printable(at->first),
+          "': the model's file does not hold its elements as bytes (raw_data, float_data or "
+          "external data); compile the changed model"));
+    }
+    at = TextOf(at->second.before) == TextOf(now) ? found.erase(at) : std::next(at);
+  }
+  ANEMONE_RETURN_IF_ERROR(CheckShareNothing(read, found));
+  return found;
+}
+
+// Whether the program holds all of them unchanged, so that the plan stays.
+bool AreInPlace(const WeightPlaces* places,
+                const std::map<std::string, ReplacedInitializer>& changes) {
+  return places != nullptr && std::all_of(changes.begin(), changes.end(), [&](const auto& change) {
+           const PlacedWeight* placed = places->Find(change.first);
+           return placed != nullptr && FitsInPlace(*placed, change.second.now);
+         });
+}
+
+// Puts the new elements of weights that the program holds itself into it. It refers to `sources`
+// for all others.
+void PutInto(const WeightPlaces& places, const std::map<std::string, ReplacedInitializer>& changes,
+             const std::vector<Tensor>& sources, const std::vector<int>& packaged,
+             Package& package) {
+  const auto put = [&](const Tensor& now, Tensor& held) {
+    if (!FindSource(sources, TextOf(held))) held = now.Reshaped(held.dims());
+  };
+  for (const auto& [name, change] : changes) {
+    const PlacedWeight& placed = *places.Find(name);
+    for (const ConstantPlace& unit : placed.units) {
+      const auto& weights = places.WeightsOf(unit);
+      Network& network = package.segments[packaged[unit.segment]].network;
+      for (size_t i = 0; i < weights.size(); ++i) {
+        if (weights[i].name == name) put(change.now, network.units[unit.index].weights[i]);
+      }
+    }
+    for (const ConstantPlace& operand : placed.operands) {
+      Network& network = package.segments[packaged[operand.segment]].network;
+      put(change.now, network.constants[operand.index].tensor);
+    }
+  }
+}
+
+absl::StatusOr<Package> ReadProgram(const std::string& folder, const std::vector<Tensor>& sources,
+                                    const std::string& version) {
+  const std::string path = In(folder, kProgram);
+  ANEMONE_ASSIGN_OR_RETURN(const auto file, MappedFile::Open(path));
+  auto package = ReadPackage(file->text(), file, sources);
+  if (!package.ok()) return Annotated(package.status(), path);
+  const PackageExtension* const held = FindExtension(*package, kVersionSection);
+  if (held == nullptr) return absl::DataLossError(absl::StrCat(path, ": not of a compiled model"));
+  if (TextOf(held->bytes) != version) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(path, ": it was compiled with other weights; compile the model again"));
+  }
+  package->extensions.erase(package->extensions.begin() + (held - package->extensions.data()));
+  return package;
+}
+
+// The program of `model` with the new weights in place of those that its units hold. The files of
+// `writer` are in `sources`.
+absl::Status RewriteProgram(const std::string& folder, const std::string& version,
+                            const CompiledModel& model,
+                            const std::map<std::string, ReplacedInitializer>& changes,
+                            const std::vector<Tensor>& sources, const Writer& writer) {
+  ANEMONE_ASSIGN_OR_RETURN(Package package, ReadProgram(folder, sources, version));
+  std::vector<int> packaged;  // by segment of the plan: that of the package
+  int next = 0;
+  for (const Segment& segment : model.planned().plan.segments) {
+    packaged.push_back(segment.placement == Placement::kEngine ? next++ : -1);
+  }
+  if (next != static_cast<int>(package.segments.size())) {
+    return absl::DataLossError("a compiled model has other segments than its plan");
+  }
+  PutInto(*model.planned().facts.places, changes, sources, packaged, package);
+  return writer.Save(std::move(package));
+}
+
+}  // namespace
+
+bool CompiledModel::Is(const std::string& path) {
+  std::error_code error;
+  return fs::is_directory(path, error) && fs::is_regular_file(In(path, kManifest), error) &&
+         fs::is_regular_file(In(path, kProgram), error);
+}
+
+absl::StatusOr<std::shared_ptr<const CompiledModel>> CompiledModel::Open(
+    const std::string& folder) {
+  return Guarded(
+      "read a compiled model", [&]() -> absl::StatusOr<std::shared_ptr<const CompiledModel>> {
+        auto model = std::make_shared<CompiledModel>();
+        ANEMONE_ASSIGN_OR_RETURN(const Json manifest, ReadManifest(folder));
+        ANEMONE_ASSIGN_OR_RETURN(model->settings_, ReadPlanning(manifest["settings"]));
+        for (const Json& name : manifest["files"]) {
+          model->names_.push_back(name.get<std::string>());
+          ANEMONE_ASSIGN_OR_RETURN(model->files_.emplace_back(),
+                                   FileAt(folder, model->names_.back()));
+          ANEMONE_ASSIGN_OR_RETURN(const auto file, MappedFile::Open(model->files_.back()));
+          const auto size = static_cast<int64_t>(file->bytes().size());
+          model->sources_.push_back(Tensor::View(DataType::kUInt8, {size}, file->bytes(), file));
+        }
+        const auto version = manifest["weights_version"].get<std::string>();
+        if (VersionOf(model->sources_) != version) {
+          return absl::FailedPreconditionError(
+              absl::StrCat(folder, ": its files have changed since; compile the model again"));
+        }
+        ANEMONE_ASSIGN_OR_RETURN(const Package package,
+                                 ReadProgram(folder, model->sources_, version));
+        ANEMONE_ASSIGN_OR_RETURN(model->planned_, FromPackage(package));
+        model->version_ = version;
+        return model;
+      });
+}
+
+absl::StatusOr<Settings> CompiledModel::SettingsFor(const Settings& given) const {
+  const Settings fallback;
+  for (const Setting& setting : AllSettings()) {
+    if (setting.key == nullptr) continue;
+    const bool is_auto = setting.name == absl::string_view("linear_layers") &&
+                         given.linear_layers == fallback.linear_layers;
+    const std::string want = setting.key(given), have = setting.key(settings_);
+    if (is_auto || want == setting.key(fallback) || want == have) continue;
+    return UsageError(absl::StrCat("the model was compiled with ", setting.name, " ", have,
+                                   ", not ", want, "; compile it again"));
+  }
+  if (!given.buckets.empty()) {
+    return UsageError("a compiled model has one size; load the model itself for buckets");
+  }
+  Settings merged = given;
+  for (const auto& [name, size] : given.dims) {
+    const auto found = settings_.dims.find(name);
+    if (found != settings_.dims.end() && found->second == size) continue;
+    return UsageError(absl::StrCat("dimension '", Printable(name),
+                                   "': the model was compiled for other sizes; compile it again"));
+  }
+  for (const auto& [name, dims] : given.shapes) {
+    const auto found = settings_.shapes.find(name);
+    if (found != settings_.shapes.end() && found->second == dims) continue;
+    return UsageError(absl::StrCat("input '", Printable(name),
+                                   "': the model was compiled for other sizes; compile it again"));
+  }
+  merged.target = settings_.target;
+  merged.route = settings_.route;
+  merged.policy = settings_.policy;
+  merged.rewrites = settings_.rewrites;
+  merged.linear_layers = settings_.linear_layers;
+  merged.clamp_activations = settings_.clamp_activations;
+  merged.dims = settings_.dims;
+  merged.shapes = settings_.shapes;
+  merged.cache = false;
+  return merged;
+}
+
+std::string ModelFileAt(const std::string& path) {
+  if (!CompiledModel::Is(path)) return path;
+  const auto model = CompiledModel::Open(path);
+  return model.ok() ? (*model)->model_path() : path;
+}
+
+absl::StatusOr<Compiled> CompileModel(const std::string& path, const Settings& settings,
+                                      const std::string& output) {
+  return Guarded("compile the model", [&]() -> absl::StatusOr<Compiled> {
+    ANEMONE_RETURN_IF_ERROR(RequireSizes(settings));
+    ANEMONE_ASSIGN_OR_RETURN(const Json planning, PlanningJson(settings));
+    ANEMONE_ASSIGN_OR_RETURN(const auto folder, NewFolder::Make(output));
+    std::vector<Tensor> sources = SourcesOfModel(path);
+    const auto writer = std::make_shared<const Writer>(folder->path(), sources);
+    Compiled made{.weights_version = writer->version()};
+    ANEMONE_ASSIGN_OR_RETURN(made.line, PlanInto(writer, path, settings, nullptr));
+    const fs::path beside = fs::path(path).parent_path();
+    const std::vector<std::string> files = FilesOfModel(path);
+    if (sources.size() != files.size()) return absl::NotFoundError("a file cannot be read");
+    std::vector<std::string> names;
+    for (size_t i = 0; i < files.size(); ++i) {
+      const fs::path name = fs::path(files[i]).lexically_relative(beside.empty() ? "." : beside);
+      names.push_back((fs::path(kModel) / (name.empty() ? fs::path(files[i]) : name)).string());
+      ANEMONE_RETURN_IF_ERROR(CopyWith(sources[i], {}, In(folder->path(), names[i])));
+    }
+    ANEMONE_RETURN_IF_ERROR(writer->WriteManifest(names, planning));
+    ANEMONE_RETURN_IF_ERROR(folder->PutIntoPlace());
+    return made;
+  });
+}
+
+absl::StatusOr<Patched> PatchModel(const std::string& folder, const NewWeights& weights,
+                                   const std::string& output) {
+  return Guarded("patch the model", [&]() -> absl::StatusOr<Patched> {
+    ANEMONE_ASSIGN_OR_RETURN(const auto model, CompiledModel::Open(folder));
+    ANEMONE_ASSIGN_OR_RETURN(const auto changes, ChangesOf(*model, weights));
+    ANEMONE_ASSIGN_OR_RETURN(const auto made, NewFolder::MakeFor(output, folder));
+    std::vector<std::map<uint64_t, Tensor>> replaced(model->sources().size());
+    Patched patched;
+    for (const auto& [name, change] : changes) {
+      const auto place = FindSource(model->sources(), TextOf(change.before));
+      replaced[place->source].emplace(place->offset, change.now);
+      patched.changed.push_back(name);
+    }
+    const std::vector<std::string>& names = model->names();
+    for (size_t i = 0; i < names.size(); ++i) {
+      ANEMONE_RETURN_IF_ERROR(
+          CopyWith(model->sources()[i], replaced[i], In(made->path(), names[i])));
+    }
+    const std::string file = In(made->path(), names[0]);
+    std::vector<Tensor> sources = SourcesOfModel(file);
+    if (sources.size() != names.size()) return Damaged("it lists other files than the model has");
+    const auto writer = std::make_shared<const Writer>(made->path(), sources);
+    patched.compiled.weights_version = writer->version();
+    ANEMONE_ASSIGN_OR_RETURN(const Settings settings, model->SettingsFor({}));
+    if (AreInPlace(model->planned().facts.places.get(), changes)) {
+      ANEMONE_RETURN_IF_ERROR(
+          RewriteProgram(folder, model->version(), *model, changes, sources, *writer));
+    } else {
+      patched.planned_again = true;
+      auto before = std::make_shared<LoadedModel>();
+      before->planned = {.model = {.graph = model->planned().graph}, .plan = model->planned().plan};
+      before->summary = model->planned().facts.summary;
+      ANEMONE_ASSIGN_OR_RETURN(patched.compiled.line,
+                               PlanInto(writer, file, settings, std::move(before)));
+    }
+    ANEMONE_ASSIGN_OR_RETURN(const Json planning, PlanningJson(settings));
+    ANEMONE_RETURN_IF_ERROR(writer->WriteManifest(names, planning));
+    ANEMONE_RETURN_IF_ERROR(made->PutIntoPlace());
+    return patched;
+  });
+}
+
+}  // namespace anemone
