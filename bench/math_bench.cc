@@ -2,7 +2,9 @@
 // machine (bench/peaks.h), which is measured in the same run with the same number of threads.
 //
 //   math_bench [threads [filter]]     # default: all cores, every layer
+#include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -18,6 +20,7 @@
 #include "math/core/parallel.h"
 #include "math/elementwise/elementwise.h"
 #include "math/elementwise/unary.h"
+#include "math/gemm/coded_weights.h"
 #include "math/gemm/gemm.h"
 #include "math/move/convert.h"
 #include "math/move/transpose.h"
@@ -46,10 +49,11 @@ class Report {
  public:
   Report(const Peaks& peaks, std::string filter) : peaks_(peaks), filter_(std::move(filter)) {}
 
+  bool Wants(const std::string& name) const { return name.find(filter_) != std::string::npos; }
   // Returns seconds; 0 if the filter excludes it.
   template <class Body>
   double Measure(const std::string& name, double flops, double bytes, const Body& body) {
-    if (name.find(filter_) == std::string::npos) return 0;
+    if (!Wants(name)) return 0;
     const double time = BestTime(body);
     Print(name, flops, bytes, time, peaks_.LeastTime(flops, bytes));
     return time;
@@ -87,6 +91,25 @@ class Report {
     sum_bytes_ += bytes * times;
     sum_least_ += peaks_.LeastTime(flops, bytes) * times;
   }
+  // Measures multiply(i) for each of `count` matrices of `bytes` bytes. They take turns, so that
+  // memory is read and not a cache.
+  template <class Multiply>
+  void Weights(const std::string& name, int64_t bytes, size_t count, const Multiply& multiply) {
+    if (read_bandwidth_ == 0) {
+      read_bandwidth_ = ReadBandwidth();
+      std::printf("memory is read at %.1f GB/s\n", read_bandwidth_ * 1e-9);
+    }
+    constexpr size_t kRounds = 8;
+    std::vector<double> times;
+    for (size_t i = 0; i < kRounds * count; ++i) {
+      times.push_back(TimeOf([&] { multiply(i % count); }));
+    }
+    const double time = LowTenth(std::move(times));
+    const double speed = static_cast<double>(bytes) / time;
+    std::printf("%-44s %9.3f ms %7.2f GB/s of weights %5.1f %% of memory's\n", name.c_str(),
+                time * 1e3, speed * 1e-9, speed / read_bandwidth_ * 100);
+    std::fflush(stdout);
+  }
   void Sum(const std::string& network) {
     if (sum_time_ == 0) return;
     Print(network + " total", sum_flops_, sum_bytes_, sum_time_, sum_least_);
@@ -104,6 +127,7 @@ class Report {
 
   const Peaks& peaks_;
   const std::string filter_;
+  double read_bandwidth_ = 0;
   double sum_time_ = 0, sum_flops_ = 0, sum_bytes_ = 0, sum_least_ = 0;
 };
 
@@ -210,6 +234,49 @@ void Products(Report& report) {
   }
 }
 
+// The product of one row, as of one token, in the forms of weights: fp16, int8 with a scale for
+// each column, and uint4 with a scale and a zero point for each block of 32 terms.
+void OneRow(Report& report) {
+  const std::string name = "one row by 2048x2400, ";
+  if (!report.Wants(name)) return;
+  constexpr int64_t kTerms = 2048, kColumns = 2400, kBlock = 32;
+  const std::vector<Half> a = Numbers(kTerms), weights = Numbers(kTerms * kColumns);
+  const auto read = [&](int64_t first, absl::Span<Half> to) {
+    std::copy_n(weights.data() + first, to.size(), to.data());
+  };
+  std::vector<std::byte> codes(weights.size());
+  for (size_t i = 0; i < codes.size(); ++i) codes[i] = static_cast<std::byte>(weights[i].bits);
+  for (int bits : {16, 8, 4}) {
+    const int64_t runs = bits == 4 ? kTerms / kBlock : 1;
+    const std::vector<float> scales(kColumns * runs, 0.01f);
+    const std::vector<int16_t> zeros(bits == 4 ? scales.size() : 0, 7);
+    CodedWeights coded{.form = bits == 16 ? WeightForm::kDense : WeightForm::kAffine,
+                       .bits = bits,
+                       .is_signed = bits == 8,
+                       .codes = codes.data(),
+                       .scales = scales,
+                       .zero_points = zeros};
+    coded.grid = {.axis = kColumns * runs,
+                  .inner = kTerms / runs,
+                  .block = 1,
+                  .outer_stride = 0,
+                  .axis_stride = 1,
+                  .inner_stride = 0};
+    std::vector<PackedMatrix> matrices;
+    int64_t bytes = 0;
+    while (bytes < int64_t{256} << 20) {
+      matrices.push_back(PackMatrix(kTerms, kColumns, MatrixOrder::kColumnMajor, read, &coded));
+      bytes += matrices.back().bytes();
+    }
+    std::vector<Half> c(kColumns);
+    report.Weights(name + std::to_string(bits) + " bits", matrices[0].bytes(), matrices.size(),
+                   [&](size_t i) {
+                     Gemm({.m = 1, .k = kTerms, .n = kColumns}, a, RowMajor(kTerms), matrices[i],
+                          {}, absl::MakeSpan(c), RowMajor(kColumns));
+                   });
+  }
+}
+
 void Attention(Report& report) {
   for (const auto& lengths :
        std::vector<std::array<int64_t, 2>>{{128, 128}, {512, 512}, {1, 1024}}) {
@@ -311,6 +378,7 @@ int Main(int argc, char** argv) {
     OtherConvolutions(report);
     Deconvolutions(report);
     Products(report);
+    OneRow(report);
     Attention(report);
     Elementwise(report);
     Conversions(report);

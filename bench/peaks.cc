@@ -1,6 +1,8 @@
 #include "bench/peaks.h"
 
+#include <algorithm>
 #include <cstdio>
+#include <utility>
 
 #include "math/core/parallel.h"
 #include "tbb/parallel_for.h"
@@ -47,6 +49,20 @@ void Stream(const float* x, float* y, int64_t count, int64_t rounds) {
   }
 }
 
+// Returns the sum of `count` floats, a multiple of eight vectors.
+float Sum(const float* x, int64_t count) {
+  const hn::ScalableTag<float> d;
+  constexpr int kSums = 8;  // so that additions do not limit the speed
+  hn::Vec<decltype(d)> sums[kSums];
+  for (auto& sum : sums) sum = hn::Zero(d);
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  for (int64_t i = 0; i < count; i += kSums * lanes) {
+    for (int j = 0; j < kSums; ++j) sums[j] = hn::Add(sums[j], hn::Load(d, x + i + j * lanes));
+  }
+  for (int j = 1; j < kSums; ++j) sums[0] = hn::Add(sums[0], sums[j]);
+  return hn::GetLane(hn::SumOfLanes(d, sums[0]));
+}
+
 // NOLINTNEXTLINE(google-readability-namespace-comments)
 }  // namespace anemone::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -57,6 +73,7 @@ namespace {
 
 HWY_EXPORT(MultiplyAddLoop);
 HWY_EXPORT(Stream);
+HWY_EXPORT(Sum);
 
 // Calls body(thread) once for each thread of the arena, at the same time.
 template <class Body>
@@ -102,6 +119,29 @@ double Peaks::BandwidthAt(double bytes) const {
     if (bytes <= static_cast<double>(b.bytes)) return b.per_second;
   }
   return bandwidths.back().per_second;
+}
+
+double LowTenth(std::vector<double> times) {
+  const auto at = times.begin() + static_cast<int64_t>(times.size()) / 10;
+  std::nth_element(times.begin(), at, times.end());
+  return *at;
+}
+
+double ReadBandwidth() {
+  constexpr int64_t kFloats = 1 << 26, kParts = 64, kRounds = 4;  // 256 MB in parts of 4 MB
+  const int64_t threads = math::ThreadCount(), count = kFloats / kParts / threads / 1024 * 1024;
+  const auto x = hwy::AllocateAligned<float>(kFloats);
+  std::fill_n(x.get(), kFloats, 1.0f);
+  std::vector<float> sinks(threads * 16);
+  std::vector<double> times;
+  for (int64_t part = 0; part < kParts * kRounds; ++part) {
+    const float* from = x.get() + part % kParts * (kFloats / kParts);
+    times.push_back(TimeOf([&] {
+      OnEachThread(
+          [&](int64_t t) { sinks[t * 16] += HWY_DYNAMIC_DISPATCH(Sum)(from + t * count, count); });
+    }));
+  }
+  return static_cast<double>(count * threads * 4) / LowTenth(std::move(times));
 }
 
 Peaks MeasurePeaks() {

@@ -32,8 +32,21 @@ struct Peaks {
 // Uses all threads of the calling oneTBB arena. Takes about a second.
 Peaks MeasurePeaks();
 
+// Bytes per second that all threads of the calling oneTBB arena read from memory that is larger
+// than the caches.
+double ReadBandwidth();
+
 // Prints one line on stdout.
 void PrintPeaks(const Peaks& peaks);
+
+// The time in seconds of one run.
+template <class Body>
+double TimeOf(const Body& body) {
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point start = Clock::now();
+  body();
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
 
 // The shortest time in seconds of several runs, which together take about `seconds`.
 template <class Body>
@@ -52,6 +65,9 @@ double BestTime(const Body& body, double seconds = 0.3) {
   }
   return best;
 }
+
+// The time that a tenth of `times` are below: other processes of the machine lengthen the others.
+double LowTenth(std::vector<double> times);
 
 }  // namespace anemone
 

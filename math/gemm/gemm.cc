@@ -15,6 +15,7 @@
 #define HWY_TARGET_INCLUDE "math/gemm/gemm.cc"
 #include "hwy/foreach_target.h"
 // hwy/foreach_target.h must come before the "-inl" headers.
+#include "math/gemm/code_products-inl.h"
 #include "math/gemm/gemm-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -37,10 +38,12 @@ HWY_INLINE void MultiplyCoded(const GemmOperands& g, const float* a, int64_t pan
   }
 }
 
-// Computes the same as MultiplyBlock(), but reads a packed B as it is stored. B must be dense, or
-// `rows` at most 8. A is packed once, B is not packed again.
+// Computes the same as MultiplyBlock(), except for the bits of products with codes, but reads a
+// packed B as it is stored. B must be dense, or `rows` at most 8. A is packed once, B is not packed
+// again.
 void ComputeStreamed(const GemmOperands& g, int64_t row, int64_t rows, int64_t column,
                      int64_t columns) {
+  if (g.b_panels->multiplies_codes && MultiplyByCodes(g, row, rows, column, columns)) return;
   // The epilogue is applied to this many columns at a time, while they are in the cache.
   constexpr int64_t kFinishedColumns = 8 * kPanelColumns;
   float* a = ThreadScratch<float>(ScratchUse::kPanelA, RoundUp(rows, kTileRows) * g.k);

@@ -11,11 +11,11 @@
 // the sum is fp32 in the order of k for every element, and there is one rounding. So the bits are
 // the same on every machine, for any number of threads, packed or not. K = 0 gives the bias.
 //
-// Large products with a packed B are an exception: they use an algorithm with fewer products
-// (strassen_gemm.cc). Their sums differ by about 1e-6 of the largest values around them. They
-// depend on the instruction set, but not on the number of threads or the position in the batch.
-//
-// Cost: with M up to 8 and a packed B, reading B once (2 bytes per weight) at memory speed. If B is
+// There are two exceptions. Large products with a packed B use an algorithm with fewer products
+// (strassen_gemm.cc); their sums differ by about 1e-6 of the largest values around them, and depend
+// on the instruction set. With M up to 8, packed codes with scales are multiplied as integers
+// (code_products-inl.h), with errors of at most 2^-15 of the largest of 32 elements of a row of A.
+// Cost: with M up to 8 and a packed B, reading B as stored, at memory speed (M up to 2). If B is
 // not packed, each call rearranges it: K * N element moves, which matter only for small M.
 #ifndef ANEMONE_MATH_GEMM_GEMM_H_
 #define ANEMONE_MATH_GEMM_GEMM_H_

@@ -10,7 +10,6 @@
 #include <cstdint>
 #include <cstring>
 
-#include "base/nibbles.h"
 #include "math/core/simd-inl.h"
 #include "math/gemm/panels.h"
 #include "math/gemm/weight_panels.h"
@@ -18,56 +17,67 @@
 HWY_BEFORE_NAMESPACE();
 namespace anemone::math::HWY_NAMESPACE {
 
-// The number of codes unpacked at a time: a multiple of both panel widths and of every vector.
-inline constexpr int64_t kCodeChunk = kPanelColumns;
-
-// Returns the codes of `count` elements from `first` on as bytes. `first` must be even for 4 bits.
-HWY_INLINE const uint8_t* UnpackedCodes(const WeightPanels& w, int64_t first, int64_t count,
-                                        uint8_t* buffer) {
-  if (w.bits == 8) return w.codes.data() + first;
-  const uint8_t* from = w.codes.data() + first / 2;
-  // Affine codes are signed: 8 to 15 mean -8 to -1.
-  const int sign = w.form == WeightForm::kAffine ? 8 : 0;
-  for (int64_t i = 0; i < count; ++i) {
-    buffer[i] = static_cast<uint8_t>((NibbleAt(from, i) ^ sign) - sign);
-  }
-  return buffer;
-}
-
-// Expands `count` elements with the same row of scales: (code - zero) * scale, rounded once to
-// Half. `scales` and `zeros` (which may be null) have kCodeChunk numbers: one per line of the
-// panel, repeated.
-HWY_INLINE void FillAffine(const WeightPanels& w, int64_t first, int64_t count, const float* scales,
-                           const float* zeros, float* to) {
-  const DF df;
-  const hn::Rebind<int32_t, DF> di;
-  const hn::Rebind<int8_t, DF> d8;
-  HWY_ALIGN uint8_t buffer[kCodeChunk + kLanes];
-  for (int64_t done = 0; done < count; done += kCodeChunk) {
-    const int64_t now = HWY_MIN(kCodeChunk, count - done);
-    const auto* codes =
-        reinterpret_cast<const int8_t*>(UnpackedCodes(w, first + done, now, buffer));
-    for (int64_t i = 0; i < now; i += kLanes) {
-      VF x = hn::ConvertTo(df, hn::PromoteTo(di, hn::LoadU(d8, codes + i)));
-      if (zeros != nullptr) x = hn::Sub(x, hn::LoadU(df, zeros + i));
-      x = Widen(Narrow(hn::Mul(x, hn::LoadU(df, scales + i))));
-      if (now - i >= kLanes) {
-        hn::StoreU(x, df, to + done + i);
-      } else {
-        StoreFloatN(x, to + done + i, now - i);
+// Expands terms [first, first + depth) of a panel of codes to to[depth][width], in vectors of D,
+// which divide the width. `value(codes, entry)` returns the weights of a vector of codes, before
+// they are rounded; `entry` is the place of their scales.
+template <class D, class Value>
+HWY_INLINE void FillCodes(D d, const WeightPanels& w, int64_t panel, int64_t first, int64_t depth,
+                          float* to, const Value& value) {
+  const hn::RebindToUnsigned<D> du;
+  const hn::RebindToSigned<D> di;
+  const auto mask = hn::Set(du, (uint32_t{1} << w.bits) - 1);
+  const int64_t run = w.form == WeightForm::kAffine ? w.run : w.depth, runs = w.depth / run;
+  for (int64_t k = first; k < first + depth;) {
+    const int64_t entry = (panel * runs + k / run) * w.width;
+    const int64_t end = HWY_MIN((k / run + 1) * run, first + depth);
+    for (; k < end; ++k, to += w.width) {
+      const int64_t bit = k * w.bits;
+      const uint32_t* words = w.codes.data() + (panel * w.words() + bit / 32) * w.width;
+      for (int64_t i = 0; i < w.width; i += hn::MaxLanes(d)) {
+        const auto word = hn::LoadU(du, words + i);
+        const auto codes = hn::And(hn::ShiftRightSame(word, static_cast<int>(bit % 32)), mask);
+        hn::StoreU(value(hn::BitCast(di, codes), entry + i), d, to + i);
       }
     }
   }
 }
 
-HWY_INLINE void FillPalette(const WeightPanels& w, int64_t first, int64_t count, float* to) {
-  HWY_ALIGN uint8_t buffer[kCodeChunk];
-  const float* table = w.table.data();
-  for (int64_t done = 0; done < count; done += kCodeChunk) {
-    const int64_t now = HWY_MIN(kCodeChunk, count - done);
-    const uint8_t* codes = UnpackedCodes(w, first + done, now, buffer);
-    for (int64_t i = 0; i < now; ++i) to[done + i] = table[codes[i]];
+// (code - zero point) * scale.
+template <class D>
+HWY_INLINE void FillAffine(D d, const WeightPanels& w, int64_t panel, int64_t first, int64_t depth,
+                           float* to) {
+  const hn::RebindToSigned<D> di;
+  const hn::Rebind<uint8_t, D> d8;
+  const auto zero = hn::Set(di, w.zero_point);
+  const auto scaled = [&](auto codes, int64_t entry) HWY_ATTR {
+    return hn::Mul(hn::ConvertTo(d, codes), hn::LoadU(d, w.scales.data() + entry));
+  };
+  if (w.zero_points.empty()) {
+    return FillCodes(d, w, panel, first, depth, to, [&](auto codes, int64_t entry) HWY_ATTR {
+      return scaled(hn::Sub(codes, zero), entry);
+    });
   }
+  FillCodes(d, w, panel, first, depth, to, [&](auto codes, int64_t entry) HWY_ATTR {
+    const auto zeros = hn::PromoteTo(di, hn::LoadU(d8, w.zero_points.data() + entry));
+    return scaled(hn::Sub(codes, zeros), entry);
+  });
+}
+
+template <class D>
+HWY_INLINE void FillPalette(D d, const WeightPanels& w, int64_t panel, int64_t first, int64_t depth,
+                            float* to) {
+  FillCodes(d, w, panel, first, depth, to, [&](auto codes, int64_t) HWY_ATTR {
+    return hn::GatherIndex(d, w.table.data(), codes);
+  });
+}
+
+// Rounds each number to Half.
+HWY_INLINE void RoundRun(float* to, int64_t count) {
+  int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) {
+    hn::StoreU(RoundHalf(hn::LoadU(DF(), to + i)), DF(), to + i);
+  }
+  if (i < count) StoreFloatN(RoundHalf(LoadFloatN(to + i, count - i)), to + i, count - i);
 }
 
 HWY_INLINE void FillSparse(const WeightPanels& w, int64_t first, int64_t count, float* to) {
@@ -92,23 +102,16 @@ HWY_INLINE void FillPanel(const WeightPanels& w, int64_t panel, int64_t first, i
   const int64_t count = depth * w.width;
   if (w.form == WeightForm::kDense) return WidenRun(w.halves.data() + at, to, count);
   if (count == 0) return;
-  if (w.form == WeightForm::kPalette) return FillPalette(w, at, count, to);
   if (w.form == WeightForm::kSparse) return FillSparse(w, at, count, to);
-  const int64_t runs = w.depth / w.run;
-  HWY_ALIGN float scales[kCodeChunk], zeros[kCodeChunk];
-  for (int64_t k = first; k < first + depth;) {
-    const int64_t run = k / w.run;
-    const int64_t end = HWY_MIN((run + 1) * w.run, first + depth);
-    const int64_t entry = (panel * runs + run) * w.width;
-    for (int64_t i = 0; i < kCodeChunk; ++i) scales[i] = w.scales[entry + i % w.width];
-    const bool shifted = !w.zero_points.empty();
-    for (int64_t i = 0; shifted && i < kCodeChunk; ++i) {
-      zeros[i] = w.zero_points[entry + i % w.width];
-    }
-    FillAffine(w, (panel * w.depth + k) * w.width, (end - k) * w.width, scales,
-               shifted ? zeros : nullptr, to + (k - first) * w.width);
-    k = end;
+  const hn::CappedTag<float, kPanelRows> narrow;
+  const bool wide = w.width == kPanelColumns;
+  if (w.form == WeightForm::kPalette) {  // the table is rounded
+    return wide ? FillPalette(DF(), w, panel, first, depth, to)
+                : FillPalette(narrow, w, panel, first, depth, to);
   }
+  wide ? FillAffine(DF(), w, panel, first, depth, to)
+       : FillAffine(narrow, w, panel, first, depth, to);
+  RoundRun(to, count);
 }
 
 // NOLINTNEXTLINE(google-readability-namespace-comments)

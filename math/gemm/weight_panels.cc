@@ -1,15 +1,15 @@
 #include "math/gemm/weight_panels.h"
 
 #include <algorithm>
+#include <cmath>
 
+#include "base/fp16.h"
 #include "base/nibbles.h"
 #include "math/gemm/panels.h"
 
 namespace anemone::math {
 namespace {
 
-// How many codes may be read past the last one (weight_panels-inl.h).
-constexpr int64_t kCodeSlack = kPanelColumns;
 // If fewer terms share a scale, the compressed form costs more than it saves.
 constexpr int64_t kLeastRun = 8;
 
@@ -45,48 +45,63 @@ void PackDense(const PanelLayout& p, int64_t groups, HalfReader weights, WeightP
   }
 }
 
+// Code `index`, as an unsigned number: signed codes are raised by half of their range.
+uint32_t CodeAt(const CodedWeights& c, int64_t index, uint32_t flip) {
+  const auto code = c.bits == 4 ? static_cast<uint32_t>(NibbleAt(c.codes, index))
+                                : static_cast<uint32_t>(c.codes[index]);
+  return code ^ flip;
+}
+
+// How much the unsigned code of 0 is above 0.
+int RaiseOf(const CodedWeights& c) {
+  return c.form == WeightForm::kAffine && c.is_signed ? 1 << (c.bits - 1) : 0;
+}
+
 void PackCodes(const PanelLayout& p, int64_t groups, const CodedWeights& c, WeightPanels& to) {
-  const int64_t size = PanelsPerGroup(p) * p.width * p.depth;
   to.bits = c.bits;
-  to.codes = AlignedArray<uint8_t>(groups * size * c.bits / 8 + kCodeSlack);
-  // Unsigned affine codes become signed; PackScales() shifts their zero points by the same amount.
-  const int flip = c.form == WeightForm::kAffine && !c.is_signed ? 1 << (c.bits - 1) : 0;
+  const int64_t words = to.words(), terms = 32 / c.bits, panels = PanelsPerGroup(p);
+  to.codes = AlignedArray<uint32_t>(groups * panels * words * p.width);
+  const auto flip = static_cast<uint32_t>(RaiseOf(c));
   for (int64_t group = 0; group < groups; ++group) {
-    const int64_t base = group * p.lines * p.depth;
     for (int64_t j = 0; j < p.lines; ++j) {
+      const int64_t line = group * p.lines * p.depth + j * p.line_step;
+      uint32_t* words_of_line =
+          to.codes.data() + (group * panels + j / p.width) * words * p.width + j % p.width;
       for (int64_t k = 0; k < p.depth; ++k) {
-        const int64_t from = base + j * p.line_step + k * p.term_step;
-        const int64_t place = group * size + PlaceOf(p, j, k);
-        if (c.bits == 4) {
-          PutNibble(to.codes.data(), place, NibbleAt(c.codes, from) ^ flip);
-        } else {
-          to.codes.data()[place] = static_cast<uint8_t>(static_cast<int>(c.codes[from]) ^ flip);
-        }
+        const uint32_t code = CodeAt(c, line + k * p.term_step, flip);
+        words_of_line[k / terms * p.width] |= code << k % terms * c.bits;
       }
     }
   }
 }
 
-void PackScales(const PanelLayout& p, int64_t groups, const CodedWeights& c, WeightPanels& to) {
-  const int64_t runs = p.depth / to.run;
+// Returns false if a zero point is not a code.
+bool PackScales(const PanelLayout& p, int64_t groups, const CodedWeights& c, WeightPanels& to) {
+  const int64_t runs = p.depth / to.run, terms = 32 / c.bits;
   const int64_t size = PanelsPerGroup(p) * runs * p.width;
-  const bool shifted = !c.is_signed || !c.zero_points.empty();
-  const int shift = c.is_signed ? 0 : 1 << (c.bits - 1);
+  to.zero_point = RaiseOf(c);
   to.scales.assign(groups * size, 0.0f);
-  to.zero_points.assign(shifted ? groups * size : 0, 0.0f);
+  to.zero_points.assign(c.zero_points.empty() ? 0 : groups * size, 0);
+  const int largest = (1 << c.bits) - 1;
+  float most = 0;  // the largest magnitude of a weight
   for (int64_t group = 0; group < groups; ++group) {
     const int64_t base = group * p.lines * p.depth;
     for (int64_t j = 0; j < p.lines; ++j) {
       for (int64_t run = 0; run < runs; ++run) {
         const int64_t index = c.grid.IndexOf(base + j * p.line_step + run * to.run * p.term_step);
         const int64_t place = group * size + (j / p.width * runs + run) * p.width + j % p.width;
+        const int zero = to.zero_point + (c.zero_points.empty() ? 0 : c.zero_points[index]);
+        if (zero < 0 || zero > largest) return false;
         to.scales[place] = c.scales[index];
-        if (!shifted) continue;
-        const int zero = c.zero_points.empty() ? 0 : c.zero_points[index];
-        to.zero_points[place] = static_cast<float>(zero - shift);
+        if (!c.zero_points.empty()) to.zero_points[place] = static_cast<uint8_t>(zero);
+        const int farthest = std::max(zero, largest - zero);
+        most = std::max(most, std::abs(c.scales[index]) * static_cast<float>(farthest));
       }
     }
   }
+  to.multiplies_codes =
+      most <= fp16::kLargest && p.width == kPanelColumns && (runs == 1 || to.run % terms == 0);
+  return true;
 }
 
 // Stores the weights that are not +0. Returns false if that takes at least as much memory as the
@@ -131,8 +146,8 @@ bool PackCompressed(const PanelLayout& p, int64_t groups, HalfReader weights,
     case WeightForm::kAffine:
       to.run = coded.grid.SharedRun(p.term_step, p.depth);
       if (to.run < std::min(kLeastRun, p.depth)) return false;
+      if (!PackScales(p, groups, coded, to)) return false;
       PackCodes(p, groups, coded, to);
-      PackScales(p, groups, coded, to);
       return true;
     case WeightForm::kPalette:
       PackCodes(p, groups, coded, to);
@@ -147,8 +162,8 @@ bool PackCompressed(const PanelLayout& p, int64_t groups, HalfReader weights,
 }  // namespace
 
 int64_t WeightPanels::bytes() const {
-  const size_t sum = halves.size() * sizeof(Half) + codes.size() +
-                     (scales.size() + zero_points.size() + table.size()) * sizeof(float) +
+  const size_t sum = halves.size() * sizeof(Half) + codes.size() * sizeof(uint32_t) +
+                     (scales.size() + table.size()) * sizeof(float) + zero_points.size() +
                      mask.bytes() + values.size() * sizeof(Half);
   return static_cast<int64_t>(sum);
 }

@@ -4,9 +4,10 @@
 // A panel is [depth][width], with width 4 or 48 (panels.h). Dense weights are Halfs. Compressed
 // weights stay codes, or a mask with values; FillPanel() (weight_panels-inl.h) expands a part of a
 // panel to float scratch immediately before it is multiplied. The floats equal the fp16 weights bit
-// for bit (numerics.json cmp-order, cmp-stream), so results do not depend on the form. The
-// exception is large layers with dense weights, which winograd.cc, strassen_conv.cc and
-// strassen_gemm.cc compute differently.
+// for bit (numerics.json cmp-order, cmp-stream), so results do not depend on the form. There are
+// two exceptions: large layers with dense weights, which winograd.cc, strassen_conv.cc and
+// strassen_gemm.cc compute differently, and products of few rows with affine codes
+// (code_products-inl.h).
 #ifndef ANEMONE_MATH_GEMM_WEIGHT_PANELS_H_
 #define ANEMONE_MATH_GEMM_WEIGHT_PANELS_H_
 
@@ -34,15 +35,21 @@ struct WeightPanels {
   int64_t width = 4, depth = 0;
   AlignedArray<Half> halves;  // kDense
 
+  // kAffine and kPalette: unsigned codes. A word has those of 32 / bits consecutive terms of a
+  // line, the first in its lowest bits: [panel][words()][width].
   int bits = 8;
-  AlignedArray<uint8_t> codes;             // signed for kAffine; 4 bits: packed low nibble first
-  int64_t run = 0;                         // kAffine: consecutive terms that share scales
-  std::vector<float> scales, zero_points;  // [panel][depth / run][width]; zero_points may be empty
-  std::vector<float> table;                // kPalette: 256 or 16 values
+  AlignedArray<uint32_t> codes;
+  int64_t run = 0;                   // kAffine: consecutive terms that share scales
+  std::vector<float> scales;         // [panel][depth / run][width]
+  std::vector<uint8_t> zero_points;  // the same; or empty: all are zero_point
+  int zero_point = 0;
+  bool multiplies_codes = false;  // whether code_products-inl.h may be used
+  std::vector<float> table;       // kPalette: 256 or 16 values
 
   BitMask mask;              // kSparse: the elements that are stored
   std::vector<Half> values;  // kSparse
 
+  int64_t words() const { return (depth * bits + 31) / 32; }  // of a line
   int64_t bytes() const;
 };
 

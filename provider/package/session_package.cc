@@ -76,7 +76,7 @@ absl::string_view TextOf(absl::Span<const std::byte> bytes) {
 class PackageWriter {
  public:
   PackageWriter(const Graph& graph, const Plan& plan, const std::vector<CpuModel>& cpu_models,
-         Package& package)
+                Package& package)
       : graph_(graph), plan_(plan), cpu_models_(cpu_models), package_(package) {}
 
   absl::Status Write(const PlanFacts& facts) {
