@@ -14,10 +14,10 @@
 //
 // A fault is "NAME", or "NAME#N" for the N-th time only. It is set by the function or by
 // ANEMONE_STANDIN_FAULT:
-//   descriptor folder unwritable compile compile-silent load attributes other-port other-size other-type
-//   overlap map evaluate 0x1d hang unload surface small-surface lock exception stale   what fails
-//   wide                                       no fault: larger strides
-//   message:SELECTOR                           the message is missing
+//   descriptor folder unwritable compile compile-silent load attributes other-port other-size
+//   other-type overlap map evaluate 0x1d hang unload surface small-surface lock exception stale
+//   what fails wide                                       no fault: larger strides message:SELECTOR
+//   the message is missing
 #ifndef ANEMONE_TESTS_APPLE_STANDIN_STANDIN_H_
 #define ANEMONE_TESTS_APPLE_STANDIN_STANDIN_H_
 
