@@ -227,6 +227,9 @@ std::string ShareCell(const Json& share) {
 std::string CountCell(const Json& count) {
   return count.is_number_integer() ? absl::StrCat(count.get<int64_t>()) : "-";
 }
+std::string ShortCell(const Json& count) {
+  return count.is_number_integer() ? ShortCount(count.get<int64_t>()) : "-";
+}
 std::string TimeCell(const Json& us) { return us.is_number() ? TimeText(us.get<double>()) : "-"; }
 
 struct Line {
@@ -234,7 +237,8 @@ struct Line {
   const char* key;
   std::string (*cell)(const Json&);
 };
-constexpr Line kLines[] = {{"MACs on the engine", "engine_macs_share", ShareCell},
+constexpr Line kLines[] = {{"MACs", "macs", ShortCell},
+                           {"MACs on the engine", "engine_macs_share", ShareCell},
                            {"nodes on the CPU", "cpu_nodes", CountCell},
                            {"engine segments", "engine_segments", CountCell},
                            {"CPU segments", "cpu_segments", CountCell},
@@ -374,6 +378,7 @@ std::string DiffText(const PlanDiff& diff, int width, bool every_node) {
     writer.Row(absl::StrFormat("%-18s  %10s  %10s", name, a, b));
   };
   row("", "a", "b");
+  row("nodes", absl::StrCat(diff.a.nodes), absl::StrCat(diff.b.nodes));
   for (const Line& line : kLines) {
     row(line.title, line.cell(AtOrNull(diff.a.summary, line.key)),
         line.cell(AtOrNull(diff.b.summary, line.key)));

@@ -31,6 +31,12 @@ class Diff(CliTest):
         done = anemone("check", path, "--json", *words)
         return self.write(done.stdout.encode(), name)
 
+    def test_what_differs_is_shown(self):
+        exported = ROOT / "models" / "exported"
+        gelus = [exported / f"gelu_{form}_dynamo.onnx" for form in ("erf", "tanh")]  # one unit each
+        self.assertFalse(self.diff(*gelus, code=3)["equal"])
+        self.assertRegex(anemone("diff", *gelus).stdout, r"\n  nodes +5 +8\n")
+
     def test_a_model_equals_itself(self):
         path = self.write(chain("Relu", "Sigmoid"))
         document = self.diff(path, path, code=0)

@@ -130,6 +130,14 @@ class Site(unittest.TestCase):
             hidden = page.eval_on_selector_all(".wide", "all => all.map(one => one.scrollWidth - one.clientWidth)")
             self.assertEqual(0, max(hidden, default=0), path)  # tables fit without scrolling
 
+    def test_many_targets_leave_room_for_the_answer(self):
+        make_zoo([self.folder / "models" / "whole.onnx"], self.folder / "many", "--target", "all")
+        page = driver.opened(self.browser, self.folder / "many" / "index.html", width=400)
+        self.addCleanup(driver.closed, page)
+        self.assertGreater(page.locator("#targets button").count(), 20)
+        self.assertLess(page.locator("h1:visible").bounding_box()["y"], 150)
+        self.assertEqual(0, driver.overflow(page))
+
     def test_a_folder_of_all_models_is_named_once(self):
         page = self.page()
         self.assertNotIn("shown, in", page.inner_text("p:has(#shown)"))  # /tmp and the repository: only the root

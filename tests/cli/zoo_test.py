@@ -96,6 +96,19 @@ class Zoo(CliTest):
         (self.out / "results.jsonl").write_text("")
         self.zoo()
 
+    def test_a_model_that_is_listed_twice(self):
+        free = self.write(relu(("batch", 8)), "free.onnx")
+
+        def manifest(*sizes):
+            models = [{"path": str(free), "dims": {"batch": size}} for size in sizes]
+            return self.write(json.dumps({"models": models}).encode(), "manifest.json")
+        lines = self.zoo(sources=[free, manifest(3, 3)])  # the sizes are those of the manifest
+        [line] = lines.values()
+        self.assertEqual([], line["targets"][0]["summary"]["free_dimensions"])
+        done = anemone("zoo", manifest(1, 2), "-o", self.out)
+        self.assertEqual(1, done.returncode)
+        self.assertIn("is listed twice, with other sizes or ranges", done.stderr)
+
     def test_a_manifest_names_no_paths_outside_the_cache(self):
         for entry in ({"package": "../../etc", "file": "net.onnx"}, {"package": "a/b", "file": "net.onnx"},
                       {"package": "a", "file": ".."}, {"package": "a", "file": "b/"}, {"package": "..", "file": "c"},

@@ -42,6 +42,7 @@ const Case kCases[] = {
 
 void ExpectTextsTogetherAreThoseAlone(const Model& model, const std::vector<Plan>& plans) {
   std::vector<const Plan*> all;
+  all.reserve(plans.size());
   for (const Plan& plan : plans) all.push_back(&plan);
   const std::vector<std::string> texts = PlanJsonTexts(model, all);
   ASSERT_EQ(texts.size(), plans.size());
@@ -55,6 +56,7 @@ TEST(Planner, PlansOfAllTargetsAreThoseOfMakePlan) {
     PlanOptions options{.bodies = true};
     Planner planner(model, options, AllTargets().size());
     std::vector<Plan> plans;
+    plans.reserve(AllTargets().size());
     for (const Target& target : AllTargets()) {
       SCOPED_TRACE(target.option_name());
       options.target = &target;

@@ -99,7 +99,7 @@ absl::Status AddManifest(const std::string& path, std::vector<ZooModel>& models)
   }
   for (const Json& entry : list) {
     if (!entry.is_object())
-      return absl::InvalidArgumentError(absl::StrCat(path, ": a model is no object"));
+      return absl::InvalidArgumentError(absl::StrCat(path, ": a model is not an object"));
     const std::string own = TextAt(entry, "path");
     const std::string package = TextAt(entry, "package"), file_name = TextAt(entry, "file");
     if (own.empty() && (package.empty() || file_name.empty())) {
@@ -119,6 +119,15 @@ absl::Status AddManifest(const std::string& path, std::vector<ZooModel>& models)
     models.push_back(std::move(model));
   }
   return absl::OkStatus();
+}
+
+// Adds what another source says of the same model.
+absl::Status Join(const ZooModel& model, ZooModel& listed) {
+  if (listed.entry.empty()) listed.entry = model.entry;
+  if (model.entry.empty() || model.entry == listed.entry) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      model.name, ": is listed twice, with other sizes or ranges; list it once, or in ",
+      "manifests for a folder each"));
 }
 
 std::string RangeText(const Json& ends) {
@@ -159,9 +168,15 @@ absl::StatusOr<std::vector<ZooModel>> FindModels(const std::vector<std::string>&
   }
   const auto before = [](const ZooModel& a, const ZooModel& b) { return a.path < b.path; };
   std::stable_sort(models.begin(), models.end(), before);
-  const auto same = [](const ZooModel& a, const ZooModel& b) { return a.path == b.path; };
-  models.erase(std::unique(models.begin(), models.end(), same), models.end());
-  return models;
+  std::vector<ZooModel> listed;
+  for (ZooModel& model : models) {
+    if (listed.empty() || listed.back().path != model.path) {
+      listed.push_back(std::move(model));
+      continue;
+    }
+    ANEMONE_RETURN_IF_ERROR(Join(model, listed.back()));
+  }
+  return listed;
 }
 
 }  // namespace anemone

@@ -25,10 +25,10 @@ struct ZooModel {
 //   a folder: every *.onnx below it; links are not followed
 //   a .json file: a manifest in the form of models/manifest.json. Its entries name a "path"
 //   relative
-//     to the manifest, or a "package" and "file" that models/manifest.py has put into the cache
-//     folder.
+//     to it, or a "package" and "file" that models/manifest.py has put into the cache folder.
 //   another file: a model
-// Errors: kNotFound, kInvalidArgument (no manifest); a source without a model is an error too.
+// Errors: kNotFound, also for a source without a model; kInvalidArgument: not a manifest, or a
+// model that is listed with two choices of sizes or ranges.
 absl::StatusOr<std::vector<ZooModel>> FindModels(const std::vector<std::string>& sources);
 
 }  // namespace anemone
