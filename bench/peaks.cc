@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "math/core/parallel.h"
+#include "math/core/scratch.h"
 #include "tbb/parallel_for.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -130,12 +131,11 @@ double LowTenth(std::vector<double> times) {
 double ReadBandwidth() {
   constexpr int64_t kFloats = 1 << 26, kParts = 64, kRounds = 4;  // 256 MB in parts of 4 MB
   const int64_t threads = math::ThreadCount(), count = kFloats / kParts / threads / 1024 * 1024;
-  const auto x = hwy::AllocateAligned<float>(kFloats);
-  std::fill_n(x.get(), kFloats, 1.0f);
+  const math::AlignedArray<float> x(kFloats);  // in large pages, as weights are
   std::vector<float> sinks(threads * 16);
   std::vector<double> times;
   for (int64_t part = 0; part < kParts * kRounds; ++part) {
-    const float* from = x.get() + part % kParts * (kFloats / kParts);
+    const float* from = x.data() + part % kParts * (kFloats / kParts);
     times.push_back(TimeOf([&] {
       OnEachThread(
           [&](int64_t t) { sinks[t * 16] += HWY_DYNAMIC_DISPATCH(Sum)(from + t * count, count); });
