@@ -85,6 +85,9 @@ class Operators(CoreMLTest):
                       constant("more", [4, 0, 4, 5], INT64), constant("seven", 7, INT64)])
         a = numpy.random.default_rng(0).integers(-2**31, 2**31, (3, 4))
         self.compare(made, *CPU, feeds={"a": a, "x": random(3, 4)})
+        free = model(nodes[:1], [tensor("a", ["n", 4], INT64)], [tensor("constant", ["m", 5], INT64)],
+                     [constant("pads", [1, 2, 0, -1], INT64), constant("seven", 7, INT64)])
+        self.compare(free, "--dim", "n=2..5", feeds={"a": a})
 
     def test_quantized_convolutions_and_scales_for_blocks(self):
         rng = numpy.random.default_rng(2)
