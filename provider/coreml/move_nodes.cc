@@ -72,6 +72,7 @@ void WriteTranspose(NodeWriter& w) {
 
 void WriteConcat(NodeWriter& w) {
   std::vector<MilVar> parts;
+  parts.reserve(w.inputs());
   for (size_t i = 0; i < w.inputs(); ++i) {
     const MilShape shape = w.ShapeOf(i);
     const bool is_empty = std::find(shape.begin(), shape.end(), 0) != shape.end();
@@ -284,6 +285,7 @@ void WriteTile(NodeWriter& w) {
 std::vector<int64_t> PlacesOf(const std::string& mode, int64_t extent, int64_t before,
                               int64_t after) {
   std::vector<int64_t> places;
+  places.reserve(std::max<int64_t>(extent + before + after, 0));
   const int64_t turn = std::max<int64_t>(2 * (extent - 1), 1);
   for (int64_t i = -before; i < extent + after; ++i) {
     int64_t at = std::clamp<int64_t>(i, 0, extent - 1);
@@ -314,6 +316,7 @@ MilVar PaddedAxis(NodeWriter& w, MilVar x, int64_t axis, int64_t before, int64_t
     MilShape shape = x.shape;
     shape[axis] = extent;
     std::vector<MilVar> sizes;
+    sizes.reserve(shape.size());
     for (size_t i = 0; i < shape.size() && HasFree(shape); ++i) {
       const auto at = static_cast<int64_t>(i);
       sizes.push_back(at == axis ? w.VectorOf({extent}) : w.SizeOf(x, at));

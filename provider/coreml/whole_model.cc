@@ -132,6 +132,7 @@ class NodesWriter {
     }
     ProgramWriter::Block &yes = branches["then_branch"], &no = branches["else_branch"];
     std::vector<MilType> types;
+    types.reserve(yes.results.size());
     for (size_t i = 0; i < yes.results.size(); ++i) {
       const MilVar& result = yes.results[i];
       if (i >= no.results.size() || result.dtype != no.results[i].dtype ||
