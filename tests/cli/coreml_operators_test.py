@@ -47,6 +47,13 @@ class Operators(CoreMLTest):
             for name, value in zip("pt", wanted):
                 self.assertGreater(cosine(got[name], value), 0.999, (k, name))
 
+    def test_operators_in_branches_become_those_of_their_functions(self):
+        yes = body("yes", [helper.make_node("Mish", ["x"], ["a"])], [tensor("a", [2, 4])])
+        no = body("no", [helper.make_node("Neg", ["x"], ["b"])], [tensor("b", [2, 4])])
+        made = model([helper.make_node("If", ["c"], ["y"], then_branch=yes, else_branch=no)],
+                     [tensor("c", [1], BOOL), tensor("x", [2, 4])], [tensor("y", [2, 4])])
+        self.compare(made, feeds={"c": numpy.array([True]), "x": random(2, 4)})
+
     def test_branches_of_other_shapes_are_an_error(self):
         branches = [body(n, [helper.make_node("Slice", ["x", "zero", f"{n}_end"], [f"{n}_y"])],
                          [tensor(f"{n}_y", [i, 4])]) for i, n in enumerate(("one", "two"), 1)]
