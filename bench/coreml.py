@@ -33,8 +33,8 @@ import page_section  # noqa: E402
 from mil_interpreter import Package  # noqa: E402
 
 ANEMONE = pathlib.Path(os.environ.get("ANEMONE_COMMAND", ROOT / "build/release/anemone"))
-# Models that cannot be packages: the condition of their If is only known at run time.
-KNOWN = {"silero_vad", "silero_vad_op18_ifless"}
+# Models that cannot be packages: a branch pads by numbers that are only known at run time.
+KNOWN = {"silero_vad"}
 # Sections of the page that coreml_times.py and node_cases.py write.
 OTHER_SECTIONS = ("Against coremltools", "ONNX's node cases")
 # Models with free dimensions: the options, and the sizes at which the package runs.

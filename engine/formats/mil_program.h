@@ -69,8 +69,8 @@ struct MilStatement {
   std::string op;
   std::vector<MilArgument> arguments;
   std::vector<std::pair<std::string, MilValue>>
-      attributes;                     // written in brackets: name; for a const also val
-  std::vector<MilBlock> blocks = {};  // of cond: for true and for false
+      attributes;                // written in brackets: name; for a const also val
+  std::vector<MilBlock> blocks;  // of cond: for true and for false
 
   // The value of the attribute, or null if there is none.
   const MilValue* attribute(absl::string_view name) const;

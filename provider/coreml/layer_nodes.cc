@@ -22,6 +22,7 @@ std::vector<int64_t> ReducedAxes(NodeWriter& w) {
 // The axes of x from `first` on.
 std::vector<int64_t> AxesFrom(const MilVar& x, int64_t first) {
   std::vector<int64_t> axes;
+  axes.reserve(x.shape.size());
   for (auto axis = first; axis < static_cast<int64_t>(x.shape.size()); ++axis) axes.push_back(axis);
   return axes;
 }

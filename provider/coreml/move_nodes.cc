@@ -72,6 +72,7 @@ void WriteTranspose(NodeWriter& w) {
 
 void WriteConcat(NodeWriter& w) {
   std::vector<MilVar> parts;
+  parts.reserve(w.inputs());
   for (size_t i = 0; i < w.inputs(); ++i) {
     const MilShape shape = w.ShapeOf(i);
     const bool is_empty = std::find(shape.begin(), shape.end(), 0) != shape.end();
@@ -284,6 +285,7 @@ void WriteTile(NodeWriter& w) {
 std::vector<int64_t> PlacesOf(const std::string& mode, int64_t extent, int64_t before,
                               int64_t after) {
   std::vector<int64_t> places;
+  places.reserve(std::max<int64_t>(extent + before + after, 0));
   const int64_t turn = std::max<int64_t>(2 * (extent - 1), 1);
   for (int64_t i = -before; i < extent + after; ++i) {
     int64_t at = std::clamp<int64_t>(i, 0, extent - 1);
@@ -298,19 +300,29 @@ std::vector<int64_t> PlacesOf(const std::string& mode, int64_t extent, int64_t b
 MilVar PaddedAxis(NodeWriter& w, MilVar x, int64_t axis, int64_t before, int64_t after,
                   const std::string& mode) {
   if (!w.ok() || (before == 0 && after == 0)) return x;
-  if (HasFree(x.shape)) {
+  if (x.shape[axis] == kFree && (mode != "constant" || before < 0 || after < 0)) {
     w.Fail("this padding of a size that is only known at run time");
     return x;
   }
   if (mode != "constant") return w.Picked(x, PlacesOf(mode, x.shape[axis], before, after), axis);
-  const int64_t first = std::max<int64_t>(-before, 0),
-                count = x.shape[axis] - first - std::max<int64_t>(-after, 0);
-  if (count < 1) w.Fail("padding that removes all elements");
-  std::vector<MilVar> parts = {w.Part(x, first, count, axis)};
+  const int64_t first = std::max<int64_t>(-before, 0), last = std::max<int64_t>(-after, 0);
+  if (first + last > 0) {
+    const int64_t count = x.shape[axis] - first - last;
+    if (count < 1) w.Fail("padding that removes all elements");
+    x = w.Part(x, first, count, axis);
+  }
+  std::vector<MilVar> parts = {x};
   const auto constants = [&](int64_t extent) {
     MilShape shape = x.shape;
     shape[axis] = extent;
-    return w.Filled(w.VectorOf(shape), w.NumberAt(2, 0), x.dtype, shape);
+    std::vector<MilVar> sizes;
+    sizes.reserve(shape.size());
+    for (size_t i = 0; i < shape.size() && HasFree(shape); ++i) {
+      const auto at = static_cast<int64_t>(i);
+      sizes.push_back(at == axis ? w.VectorOf({extent}) : w.SizeOf(x, at));
+    }
+    return w.Filled(sizes.empty() ? w.VectorOf(shape) : w.Joined(sizes), w.NumberAt(2, 0), x.dtype,
+                    shape);
   };
   if (before > 0) parts.insert(parts.begin(), constants(before));
   if (after > 0) parts.push_back(constants(after));

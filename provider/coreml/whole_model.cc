@@ -132,6 +132,7 @@ class NodesWriter {
     }
     ProgramWriter::Block &yes = branches["then_branch"], &no = branches["else_branch"];
     std::vector<MilType> types;
+    types.reserve(yes.results.size());
     for (size_t i = 0; i < yes.results.size(); ++i) {
       const MilVar& result = yes.results[i];
       if (i >= no.results.size() || result.dtype != no.results[i].dtype ||
@@ -211,18 +212,19 @@ absl::StatusOr<MilPlan> PlanForMil(const Model& model, PlanOptions options) {
 }
 
 std::set<std::string> OperatorsWithoutRow(const Graph& graph, const Plan* plan) {
-  std::set<std::string> found;
-  const auto add = [&](const Node& node) {
-    const bool has_row = node.op_type == kIf || FindMilNode(node) != nullptr;
-    if (node.domain.empty() && !has_row) found.insert(node.op_type);
-  };
+  std::set<const Node*> nodes;
   if (plan == nullptr) {
-    for (const Node& node : graph.nodes) add(node);
-    return found;
+    for (const Node& node : graph.nodes) AddWithBodies(node, nodes);
+  } else {
+    for (const Segment& segment : plan->segments) {
+      if (segment.placement == Placement::kEngine) continue;
+      for (NodeId node : segment.nodes) AddWithBodies(graph.nodes[node], nodes);
+    }
   }
-  for (const Segment& segment : plan->segments) {
-    if (segment.placement == Placement::kEngine) continue;
-    for (NodeId node : segment.nodes) add(graph.nodes[node]);
+  std::set<std::string> found;
+  for (const Node* node : nodes) {
+    const bool has_row = node->op_type == kIf || FindMilNode(*node) != nullptr;
+    if (node->domain.empty() && !has_row) found.insert(node->op_type);
   }
   return found;
 }

@@ -28,7 +28,7 @@ struct MilPlan {
 absl::StatusOr<MilPlan> PlanForMil(const Model& model, PlanOptions options);
 
 // The operators of nodes that the table of provider/coreml/node_writer.h does not have: of all
-// nodes, or of those that `plan` leaves to the CPU.
+// nodes, or of those that `plan` leaves to the CPU; and of nodes in their bodies.
 std::set<std::string> OperatorsWithoutRow(const Graph& graph, const Plan* plan);
 
 struct WrittenModel {

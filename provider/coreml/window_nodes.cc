@@ -38,7 +38,7 @@ bool AddWindow(NodeWriter& w, size_t axes, std::vector<MilArgument>& arguments) 
 
 // MIL wants constant weights of transposed convolutions.
 MilVar ConvolvedAs(NodeWriter& w, const char* op, const MilVar& x, const MilVar& weight,
-                   std::vector<MilArgument> more) {
+                   const std::vector<MilArgument>& more) {
   const size_t axes = x.shape.size() - 2;
   if (axes < 1 || axes > 3) w.Fail("a convolution over other than 1 to 3 axes");
   std::vector<MilArgument> arguments = {{"x", {x.name}}, {"weight", {weight.name}}};
@@ -71,7 +71,8 @@ void WriteConv(NodeWriter& w) {
   if (w.ok()) w.Out(w.Binary("add", y, w.Reshape(bias, along)));
 }
 
-MilVar Pooled(NodeWriter& w, const char* op, const MilVar& x, std::vector<MilArgument> more) {
+MilVar Pooled(NodeWriter& w, const char* op, const MilVar& x,
+              const std::vector<MilArgument>& more) {
   const size_t axes = x.shape.size() - 2;
   if (axes < 1 || axes > 3) w.Fail("a pool over other than 1 to 3 axes");
   const std::vector<int64_t> ones(axes, 1);
@@ -120,8 +121,8 @@ void WriteDilatedMean(NodeWriter& w, const MilVar& x) {
   std::vector<MilArgument> window;
   if (!AddWindow(w, axes, window)) return;
   std::vector<int64_t> pads = PadsOf(w, axes);
-  MilVar y;
   std::vector<MilVar> shares;
+  shares.reserve(axes);
   for (size_t i = 0; i < axes; ++i) {
     const int64_t first = -pads[2 * i], extent = x.shape[i + 2], count = shape[i + 2];
     const std::vector<double> counts =
@@ -139,15 +140,15 @@ void WriteDilatedMean(NodeWriter& w, const MilVar& x) {
   }
   MilShape of_weight = {x.shape[1], 1};
   of_weight.insert(of_weight.end(), sizes.begin(), sizes.end());
-  y = w.Emit("conv",
-             {{"x", {x.name}},
-              {"weight", {w.Filled(w.VectorOf(of_weight), 1, x.dtype, of_weight).name}},
-              {"strides", {w.to().Ints(strides)}},
-              {"pad_type", {w.to().Text("custom")}},
-              {"pad", {w.to().Ints(pads)}},
-              {"dilations", {w.to().Ints(dilations)}},
-              {"groups", {w.to().Int(x.shape[1])}}},
-             x.dtype, shape);
+  MilVar y = w.Emit("conv",
+                    {{"x", {x.name}},
+                     {"weight", {w.Filled(w.VectorOf(of_weight), 1, x.dtype, of_weight).name}},
+                     {"strides", {w.to().Ints(strides)}},
+                     {"pad_type", {w.to().Text("custom")}},
+                     {"pad", {w.to().Ints(pads)}},
+                     {"dilations", {w.to().Ints(dilations)}},
+                     {"groups", {w.to().Int(x.shape[1])}}},
+                    x.dtype, shape);
   for (const MilVar& share : shares) y = w.Binary("mul", y, share);
   w.Out(y);
 }

@@ -24,8 +24,10 @@ class Operators(CoreMLTest):
         """A product in one branch, another If in the other; both read what the graph around them has."""
         inner = [body(name, [helper.make_node(op, ["h"], [f"{name}_y"])], [tensor(f"{name}_y", [2, 4])])
                  for name, op in (("small", "Neg"), ("large", "Relu"))]
-        yes = body("yes", [helper.make_node("MatMul", ["h", "w"], ["m"]), helper.make_node("ReduceSum", ["x", "one"], ["s"]),
-                           helper.make_node("Add", ["m", "s"], ["yes_y"])], [tensor("yes_y", [2, 4]), tensor("s", [2, 1])])
+        yes = body("yes", [helper.make_node("MatMul", ["h", "w"], ["m"]),
+                           helper.make_node("ReduceSum", ["x", "one"], ["s"]),
+                           helper.make_node("Add", ["m", "s"], ["yes_y"])],
+                   [tensor("yes_y", [2, 4]), tensor("s", [2, 1])])
         no = body("no", [helper.make_node("If", ["second"], ["i"], then_branch=inner[0], else_branch=inner[1]),
                          helper.make_node("Identity", ["zeros"], ["z"])], [tensor("i", [2, 4]), tensor("z", [2, 1])])
         nodes = [helper.make_node("Tanh", ["x"], ["h"]), helper.make_node("Greater", ["k", "limit"], ["first"]),
@@ -47,10 +49,18 @@ class Operators(CoreMLTest):
             for name, value in zip("pt", wanted):
                 self.assertGreater(cosine(got[name], value), 0.999, (k, name))
 
+    def test_operators_in_branches_become_those_of_their_functions(self):
+        yes = body("yes", [helper.make_node("Mish", ["x"], ["a"])], [tensor("a", [2, 4])])
+        no = body("no", [helper.make_node("Neg", ["x"], ["b"])], [tensor("b", [2, 4])])
+        made = model([helper.make_node("If", ["c"], ["y"], then_branch=yes, else_branch=no)],
+                     [tensor("c", [1], BOOL), tensor("x", [2, 4])], [tensor("y", [2, 4])])
+        self.compare(made, feeds={"c": numpy.array([True]), "x": random(2, 4)})
+
     def test_branches_of_other_shapes_are_an_error(self):
         branches = [body(n, [helper.make_node("Slice", ["x", "zero", f"{n}_end"], [f"{n}_y"])],
                          [tensor(f"{n}_y", [i, 4])]) for i, n in enumerate(("one", "two"), 1)]
-        made = model([helper.make_node("If", ["c"], ["y"], name="which", then_branch=branches[0], else_branch=branches[1])],
+        made = model([helper.make_node("If", ["c"], ["y"], name="which", then_branch=branches[0],
+                                       else_branch=branches[1])],
                      [tensor("c", [], BOOL), tensor("x", [2, 4])], [tensor("y", [None, 4])],
                      [constant("zero", [0], INT64), constant("one_end", [1], INT64), constant("two_end", [2], INT64)])
         out = self.folder / "no.mlpackage"
@@ -63,7 +73,8 @@ class Operators(CoreMLTest):
         made = model([*nodes, helper.make_node("Cast", ["a"], ["n"], to=INT8),
                       helper.make_node("BitCast", ["n"], ["Cast"], to=UINT8)],
                      [tensor("a", [3, 5], INT32), tensor("b", [5], INT32)],
-                     [*(tensor(op, [3, 5], INT32) for op in ("And", "Or", "Xor")), tensor("Cast", [3, 5], UINT8)], opset=26)
+                     [*(tensor(op, [3, 5], INT32) for op in ("And", "Or", "Xor")), tensor("Cast", [3, 5], UINT8)],
+                     opset=26)
         rng = numpy.random.default_rng(0)
         a = rng.integers(-2**31, 2**31, (3, 5)).astype(numpy.int32)
         b = numpy.array([-1, 0, -2**31, 2**31 - 1, 12345], numpy.int32)
@@ -85,12 +96,16 @@ class Operators(CoreMLTest):
                       constant("more", [4, 0, 4, 5], INT64), constant("seven", 7, INT64)])
         a = numpy.random.default_rng(0).integers(-2**31, 2**31, (3, 4))
         self.compare(made, *CPU, feeds={"a": a, "x": random(3, 4)})
+        free = model(nodes[:1], [tensor("a", ["n", 4], INT64)], [tensor("constant", ["m", 5], INT64)],
+                     [constant("pads", [1, 2, 0, -1], INT64), constant("seven", 7, INT64)])
+        self.compare(free, "--dim", "n=2..5", feeds={"a": a})
 
     def test_quantized_convolutions_and_scales_for_blocks(self):
         rng = numpy.random.default_rng(2)
         weight = rng.integers(-128, 128, (4, 2, 3, 3))
         nodes = [helper.make_node("ConvInteger", ["q", "w", "zero"], ["i"], pads=[1, 1, 1, 1]),
-                 helper.make_node("QLinearConv", ["q", "s", "zero", "w", "ws", "wz", "ys", "zero", "b"], ["c"], strides=[2, 2]),
+                 helper.make_node("QLinearConv", ["q", "s", "zero", "w", "ws", "wz", "ys", "zero", "b"], ["c"],
+                                  strides=[2, 2]),
                  helper.make_node("QuantizeLinear", ["x", "blocks", "offsets"], ["codes"], axis=1, block_size=3),
                  helper.make_node("DequantizeLinear", ["codes", "blocks", "offsets"], ["d"], axis=1, block_size=3)]
         made = model(nodes, [tensor("q", [1, 2, 6, 6], UINT8), tensor("x", [2, 7])],
@@ -105,15 +120,15 @@ class Operators(CoreMLTest):
                                         "x": random(2, 7) * 20})
 
     def test_pools_and_training_forms(self):
-        nodes = [helper.make_node("AveragePool", ["x"], ["mean"], kernel_shape=[2, 3], dilations=[2, 1], pads=[1, 0, 0, 1],
-                                  strides=[2, 2], ceil_mode=1),
-                 helper.make_node("AveragePool", ["x"], ["all"], kernel_shape=[2, 2], dilations=[3, 2], pads=[1, 1, 1, 1],
-                                  count_include_pad=1),
+        nodes = [helper.make_node("AveragePool", ["x"], ["mean"], kernel_shape=[2, 3], dilations=[2, 1],
+                                  pads=[1, 0, 0, 1], strides=[2, 2], ceil_mode=1),
+                 helper.make_node("AveragePool", ["x"], ["all"], kernel_shape=[2, 2], dilations=[3, 2],
+                                  pads=[1, 1, 1, 1], count_include_pad=1),
                  helper.make_node("LpPool", ["x"], ["p"], kernel_shape=[3, 3], pads=[1, 1, 1, 1], p=3),
                  helper.make_node("BatchNormalization", ["x", "g", "b", "m", "v"], ["n", "nm", "nv"], training_mode=1),
                  helper.make_node("Dropout", ["x", "zero", "yes"], ["d"])]
         made = model(nodes, [tensor("x", [2, 3, 8, 9])],
-                     [tensor("mean", [2, 3, 4, 4]), tensor("all", [2, 3, 7, 9]), tensor("p", [2, 3, 8, 9]),
+                     [tensor("mean", [2, 3, 4, 5]), tensor("all", [2, 3, 7, 9]), tensor("p", [2, 3, 8, 9]),
                       tensor("n", [2, 3, 8, 9]), tensor("nm", [3]), tensor("nv", [3]), tensor("d", [2, 3, 8, 9])],
                      [constant("g", [1, 2, 0.5]), constant("b", [0, 1, -1]), constant("m", [0.5, 0, 2]),
                       constant("v", [1, 2, 3]), constant("zero", numpy.float32(0)), constant("yes", True, BOOL)])

@@ -60,13 +60,12 @@ CLASSES = (
     ("an array without elements, which Core ML does not have", "no elements|of no axes"),
     ("more than 5 dimensions", "dimensions, and Core ML"),
     ("control flow that is decided at run time", r"^(If|Loop|Scan|Optional\w+):"),
-    ("sizes that depend on values: Range, NonZero, Unique, NonMaxSuppression, Compress",
+    ("sizes, or numbers that a form needs, which are only known at run time: Range, NonZero, Unique, "
+     "NonMaxSuppression, Compress. A package's sizes are known, or depend on those of its inputs",
      r"only known at run time|^(NonZero|Unique|NonMaxSuppression|Compress):"),
     ("training, and random masks", r"training_mode|^port: no MIL operation"),
-    ("bits of numbers, which MIL has no operation for", r"^(Bitwise\w+|BitCast|BitShift):"),
-    ("a form that could be written by several operations of MIL, which was not done",
-     r"^(AveragePool|Col2Im|ConvInteger|QLinearConv|LpPool|LSTM|Pad|MelWeightMatrix):|each block|a diagonal|rank other"),
-    ("an operator or a mode that MIL has no operation for", ""),
+    ("bits of floats, and of integers of 32 bits as those of another type", r"^(Bitwise\w+|BitCast|BitShift):"),
+    ("an operator or a mode that no single operation of MIL has, and that was not written by several", ""),
 )
 PAGE = HERE.parents[2] / "docs" / "coreml_models.md"
 
