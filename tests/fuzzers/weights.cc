@@ -18,7 +18,7 @@ namespace {
 
 std::string Written(absl::string_view bytes, const char* name) {
   static const TemporaryFolder folder("/tmp");
-  const std::string path = absl::StrCat(folder.path(), "/", name);
+  std::string path = absl::StrCat(folder.path(), "/", name);
   std::ofstream(path, std::ios::binary) << bytes;
   return path;
 }
