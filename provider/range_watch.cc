@@ -8,8 +8,8 @@
 namespace anemone {
 namespace {
 
-std::string AdviceOn(const RangeWarning& warning, absl::string_view option,
-                     absl::string_view node) {
+std::string RemedyText(const RangeWarning& warning, absl::string_view option,
+                       absl::string_view node) {
   if (warning.unit.empty()) return "";
   const std::string makes = Printable(ValueOf(warning.unit));
   const std::string who = node.empty() ? absl::StrCat("the node that makes '", makes, "'")
@@ -58,7 +58,7 @@ std::string RangeWarningText(const RangeWarning& warning, absl::string_view opti
                          "infinite on the engine")
           : "not finite, because the engine computes in fp16 or because an input is not finite; "
             "`anemone run --hazards` says where it starts";
-  return absl::StrCat(which, what, AdviceOn(warning, option, node));
+  return absl::StrCat(which, what, RemedyText(warning, option, node));
 }
 
 void RangeWatch::Input(const math::Tally& tally, int64_t elements, absl::string_view name,

@@ -13,7 +13,7 @@ namespace {
 constexpr size_t kMostDepth = 16, kMostKeys = 256;
 
 // Builds the document while it is parsed, so that parsing stops at the first limit passed.
-class TextReader final : public nlohmann::json_sax<Json> {
+class NetworkReader final : public nlohmann::json_sax<Json> {
  public:
   bool null() override { return Put(nullptr); }
   bool boolean(bool value) override { return Put(value); }
@@ -80,7 +80,7 @@ std::string WriteNetworkText(const Json& network) {
 }
 
 absl::StatusOr<Json> ReadNetworkText(absl::string_view text) {
-  TextReader reader;
+  NetworkReader reader;
   if (Json::sax_parse(text.begin(), text.end(), &reader)) return reader.Take();
   return absl::DataLossError(absl::StrCat("its network ", reader.failure()));
 }
