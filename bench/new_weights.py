@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compare new weights for a session with loading the changed model.
 
-    bench/new_weights.py [--repeat N] [--threads N] [NAME...]
+    bench/new_weights.py [--repeat N] [--threads N] [--cpu] [NAME...]
 
 Of each model, in one process and by turns: "cold", a session that imports, plans and compiles; "cached", one with
 the plan from the cache; "package", one of a compiled model (`anemone compile`); "layer", Session.update_weights()
@@ -48,10 +48,10 @@ def models(names):
             yield name, path
 
 
-def milliseconds(work):
-    start = time.perf_counter()
+def milliseconds(work, clock):
+    start = clock()
     work()
-    return (time.perf_counter() - start) * 1e3
+    return (clock() - start) * 1e3
 
 
 def weights_of(path):
@@ -93,9 +93,10 @@ def measure(path, folder, arguments):
         "layer": lambda: session.update_weights({layer: weights[layer]}),
         "all": lambda: session.update_weights(weights), "least": flat.copy}
     times = {name: [] for name in contestants}
+    clock = time.process_time if arguments.cpu else time.perf_counter
     for _ in range(arguments.repeat):
         for name, work in contestants.items():
-            times[name].append(milliseconds(work))
+            times[name].append(milliseconds(work, clock))
     return {name: min(taken) for name, taken in times.items()}, weights[layer].size, flat.size
 
 
@@ -103,6 +104,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--repeat", type=int, default=7)
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--cpu", action="store_true", help="measure CPU time, which other programs disturb less")
     parser.add_argument("names", nargs="*", default=DEFAULT)
     arguments = parser.parse_args()
     columns = ("cached", "package", "layer", "all", "least")
