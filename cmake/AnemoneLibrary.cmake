@@ -168,19 +168,11 @@ function(anemone_test_program name)
   target_link_libraries(${name} PRIVATE anemone_options ${ARG_LINK})
 endfunction()
 
-# The programs of the tests that run when cross-compiling.
-add_custom_target(emulated_tests)
-
 # anemone_emulated(TEST ...): these tests run when cross-compiling. Their labels must be set before.
 function(anemone_emulated)
   if(CMAKE_CROSSCOMPILING)
     set_property(TEST ${ARGN} APPEND PROPERTY LABELS emulated)
     set_property(TEST ${ARGN} PROPERTY TIMEOUT 5400)
-    foreach(test IN LISTS ARGN)
-      if(TARGET ${test})
-        add_dependencies(emulated_tests ${test})
-      endif()
-    endforeach()
   endif()
 endfunction()
 
@@ -194,7 +186,6 @@ function(anemone_runnable name)
     file(GENERATE OUTPUT ${runnable}
          CONTENT "#!/bin/sh\nexec ${emulator} $<TARGET_FILE:${name}> \"$@\"\n"
          FILE_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE)
-    add_dependencies(emulated_tests ${name})
   endif()
   set(${name} ${runnable} PARENT_SCOPE)
 endfunction()
@@ -223,6 +214,7 @@ function(anemone_test name)
   endif()
   set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT ${ARG_TIMEOUT}
     ENVIRONMENT TSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tests/tsan_suppressions.txt)
+  anemone_emulated(${name})
   if("threads" IN_LIST ARG_LABELS)
     add_dependencies(thread_tests ${name})
   endif()

@@ -7,6 +7,9 @@ tools/setup/arm64.sh
 tools/setup/onnx.sh arm64
 tools/setup/build.sh arm64
 ctest --preset arm64 --no-tests=error
-awk '/^\[  PASSED  \]/ { tests += $4; ++programs }
-     END { print tests " tests of " programs " GoogleTest programs passed on 64-bit Arm" }' \
+awk '/ Testing: / { name = $NF }
+     /^\[  PASSED  \]/ { printf "%-26s %5d\n", name, $4; tests += $4; ++programs }
+     /^Test Passed/ { ++passed }
+     END { print tests " tests of " programs " GoogleTest programs and " passed - programs \
+                 " scripts passed on 64-bit Arm" }' \
   build/arm64/Testing/Temporary/LastTest.log
