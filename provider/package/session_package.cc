@@ -73,10 +73,10 @@ absl::string_view TextOf(absl::Span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-class PackageWriter {
+class EntryWriter {
  public:
-  PackageWriter(const Graph& graph, const Plan& plan, const std::vector<CpuModel>& cpu_models,
-                Package& package)
+  EntryWriter(const Graph& graph, const Plan& plan, const std::vector<CpuModel>& cpu_models,
+              Package& package)
       : graph_(graph), plan_(plan), cpu_models_(cpu_models), package_(package) {}
 
   absl::Status Write(const PlanFacts& facts) {
@@ -351,7 +351,7 @@ absl::StatusOr<Package> ToPackage(const Graph& graph, const Plan& plan,
                   .route = plan.route,
                   .producer = kVersion,
                   .sources = std::move(sources)};
-  ANEMONE_RETURN_IF_ERROR(PackageWriter(graph, plan, cpu_models, package).Write(facts));
+  ANEMONE_RETURN_IF_ERROR(EntryWriter(graph, plan, cpu_models, package).Write(facts));
   return package;
 }
 
