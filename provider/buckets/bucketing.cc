@@ -23,7 +23,7 @@ absl::Status Bad(absl::string_view where, absl::string_view what) {
   return absl::InvalidArgumentError(absl::StrCat(where, ": ", what));
 }
 
-absl::Status UsageError(absl::string_view option, absl::string_view what) {
+absl::Status WrongOption(absl::string_view option, absl::string_view what) {
   return AsUsageError(Bad(option, what));
 }
 
@@ -41,18 +41,18 @@ absl::Status Bucketing::CheckSizes() const {
   size_t combinations = 1;
   for (const auto& [symbol, sizes] : buckets_) {
     const std::string option = OptionOf(symbol, sizes);
-    if (sizes.empty()) return UsageError(option, "want at least one size");
-    if (sizes.front() < 1) return UsageError(option, "want sizes of at least 1");
+    if (sizes.empty()) return WrongOption(option, "want at least one size");
+    if (sizes.front() < 1) return WrongOption(option, "want sizes of at least 1");
     if (options_.dims.contains(symbol)) {
-      return UsageError(option,
-                        absl::StrCat("--dim binds '", symbol, "' too; drop one of the two"));
+      return WrongOption(option,
+                         absl::StrCat("--dim binds '", symbol, "' too; drop one of the two"));
     }
     combinations *= std::min(sizes.size(), kMostBuckets + 1);
     if (combinations > kMostBuckets) {
-      return UsageError(option,
-                        absl::StrCat("too many combinations of buckets; give fewer sizes, so that "
-                                     "there are at most ",
-                                     kMostBuckets));
+      return WrongOption(option,
+                         absl::StrCat("too many combinations of buckets; give fewer sizes, so that "
+                                      "there are at most ",
+                                      kMostBuckets));
     }
   }
   return absl::OkStatus();
@@ -69,7 +69,7 @@ absl::Status Bucketing::CheckSymbols() const {
   }
   for (const auto& [symbol, sizes] : buckets_) {
     if (found.contains(symbol)) continue;
-    return UsageError(
+    return WrongOption(
         OptionOf(symbol, sizes),
         absl::StrCat("no input has a free dimension of that name; ",
                      found.empty() ? "all dimensions have a size in the model, or are bound"
