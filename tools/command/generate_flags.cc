@@ -20,7 +20,7 @@ absl::Status StoreTokens(const std::string& text, std::vector<int64_t>& to) {
   return absl::OkStatus();
 }
 
-const Flag kFlags[] = {
+const Flag kGenerateFlags[] = {
     {.name = "tokens",
      .value = "N[,N...]",
      .commands = kGenerate,
@@ -102,6 +102,6 @@ const Flag kFlags[] = {
 
 }  // namespace
 
-absl::Span<const Flag> GenerateFlags() { return kFlags; }
+absl::Span<const Flag> GenerateFlags() { return kGenerateFlags; }
 
 }  // namespace anemone

@@ -13,7 +13,7 @@ absl::Status KeepText(const std::string& value, std::string& to) {
   return absl::OkStatus();
 }
 
-const Flag kFlags[] = {
+const Flag kPackageFlags[] = {
     {.name = "output",
      .value = "DIR",
      .commands = kPatch,
@@ -52,6 +52,6 @@ const Flag kFlags[] = {
 
 }  // namespace
 
-absl::Span<const Flag> PackageFlags() { return kFlags; }
+absl::Span<const Flag> PackageFlags() { return kPackageFlags; }
 
 }  // namespace anemone
