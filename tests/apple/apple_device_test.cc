@@ -26,15 +26,17 @@ constexpr char kNothing[] = "objects 0, surfaces 0, loaded 0, mapped 0";
 const Dims kSmall = MakeDims(1, 3, 5, 7), kLarge = MakeDims(1, 300, 10, 40);
 
 class AppleDeviceTest : public testing::Test {
+ public:
+  ~AppleDeviceTest() override {
+    device_.reset();
+    EXPECT_EQ(LiveText(), kNothing);
+  }
+
  protected:
   AppleDeviceTest() {
     SetFault("");
     history_.Restart([this] { return now_; });
     device_ = TestDevice(history_, waited_);
-  }
-  ~AppleDeviceTest() override {
-    device_.reset();
-    EXPECT_EQ(LiveText(), kNothing);
   }
 
   // Runs the network on both devices.
@@ -95,6 +97,7 @@ TEST_F(AppleDeviceTest, RunsFromSeveralThreads) {
   const auto want = Results(*device_, **program);
   ASSERT_THAT(want, IsOk());
   std::vector<std::thread> threads;
+  threads.reserve(4);
   for (int i = 0; i < 4; ++i) {
     threads.emplace_back([&] {
       for (int k = 0; k < 5; ++k) EXPECT_EQ(*Results(*device_, **program), *want);

@@ -1,6 +1,7 @@
 // Operators that move, repeat, select or resample elements.
 #include <algorithm>
 #include <limits>
+#include <numeric>
 #include <utility>
 
 #include "tests/fuzz/maker.h"
