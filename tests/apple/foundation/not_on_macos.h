@@ -20,6 +20,11 @@
 #include <sys/sysinfo.h>
 #include <unistd.h>
 
+// With x86's macros, which the C library needs, Abseil would include x86's vector instructions.
+#include "absl/base/config.h"
+#undef ABSL_INTERNAL_HAVE_SSE
+#undef ABSL_INTERNAL_HAVE_SSE2
+
 #define ANEMONE_NOT_ON_MACOS(function) \
   extern "C" __attribute__((unavailable("macOS does not have it"))) decltype(function) function
 
