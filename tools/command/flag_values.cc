@@ -1,5 +1,6 @@
 #include "tools/command/flag_values.h"
 
+#include <limits>
 #include <utility>
 
 #include "absl/strings/numbers.h"
@@ -42,6 +43,13 @@ absl::Status StoreRange(Options& o, const std::string& value) {
   ANEMONE_RETURN_IF_ERROR(StoreNumber(ends[0], r->low));
   ANEMONE_RETURN_IF_ERROR(StoreNumber(ends[1], r->high));
   return r->low <= r->high ? absl::OkStatus() : Bad("want LOW not above HIGH");
+}
+
+absl::Status StoreSeed(Options& o, const std::string& value) {
+  int64_t seed = 0;
+  ANEMONE_RETURN_IF_ERROR(StoreInteger(value, 0, std::numeric_limits<int64_t>::max(), seed));
+  o.seed = static_cast<uint64_t>(seed);
+  return absl::OkStatus();
 }
 
 absl::Status StoreTolerance(Options& o, const std::string& value) {

@@ -12,11 +12,31 @@ namespace anemone {
 
 absl::Status Bad(const std::string& what);
 
+// A flag without a value.
+template <auto Option, bool kValue>
+absl::Status Set(Options& o, const std::string&) {
+  o.*Option = kValue;
+  return absl::OkStatus();
+}
+// A value as it is.
+template <auto Option>
+absl::Status Keep(Options& o, const std::string& value) {
+  o.*Option = value;
+  return absl::OkStatus();
+}
+// The same; it must not be empty.
+template <auto Option>
+absl::Status KeepText(Options& o, const std::string& value) {
+  if (value.empty()) return Bad("want a value, got ''");
+  return Keep<Option>(o, value);
+}
+
 absl::Status StoreNumber(const std::string& text, double& to);
 
 // Each reads the value of one flag.
 absl::Status StoreRange(Options& o, const std::string& value);
 absl::Status StoreTolerance(Options& o, const std::string& value);
+absl::Status StoreSeed(Options& o, const std::string& value);
 absl::Status StoreInput(Options& o, const std::string& value);
 absl::Status StoreArgument(Options& o, const std::string& value);   // 1x8x16x16[:fp16]
 absl::Status StoreConstant(Options& o, const std::string& value);   // NAME=SHAPE[:fp16]

@@ -1,6 +1,5 @@
 #include "tools/command/flags.h"
 
-#include <limits>
 #include <type_traits>
 
 #include "absl/strings/match.h"
@@ -22,12 +21,6 @@ std::vector<std::string> ExecutorNames() { return {"local", "ray"}; }
 std::vector<std::string> MeasureNames() { return {"cosine=", "max_abs=", "max_rel="}; }
 std::vector<std::string> VerdictNames() { return {"native", "rewritten", "rejected"}; }
 
-// A flag without a value.
-template <auto Option, bool kValue>
-absl::Status Set(Options& o, const std::string&) {
-  o.*Option = kValue;
-  return absl::OkStatus();
-}
 // A whole number from `low` to `high`.
 template <auto Option>
 absl::Status StoreWhole(Options& o, const std::string& value, int64_t low, int64_t high) {
@@ -36,19 +29,6 @@ absl::Status StoreWhole(Options& o, const std::string& value, int64_t low, int64
   o.*Option = static_cast<std::remove_reference_t<decltype(o.*Option)>>(number);
   return absl::OkStatus();
 }
-// A value as it is.
-template <auto Option>
-absl::Status Keep(Options& o, const std::string& value) {
-  o.*Option = value;
-  return absl::OkStatus();
-}
-
-template <auto Option>
-absl::Status KeepText(Options& o, const std::string& value) {
-  if (value.empty()) return Bad("want a value, got ''");
-  return Keep<Option>(o, value);
-}
-
 // One more value of a flag that can be given several times.
 template <auto Option>
 absl::Status Append(Options& o, const std::string& value) {
@@ -137,10 +117,7 @@ const Flag kOwnFlags[] = {
      .fallback = "0",
      .brief = "Seed of random inputs.",
      .help = "",
-     .store =
-         [](Options& o, const std::string& v) {
-           return StoreWhole<&Options::seed>(o, v, 0, std::numeric_limits<int64_t>::max());
-         }},
+     .store = StoreSeed},
     {.name = "range",
      .value = "NAME=LO:HI",
      .commands = kRun | kBench | kCompile,

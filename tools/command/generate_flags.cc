@@ -79,13 +79,7 @@ const Flag kGenerateFlags[] = {
      .fallback = "0",
      .brief = "Seed of the choice of tokens.",
      .help = "",
-     .store =
-         [](Options& o, const std::string& v) {
-           int64_t seed = 0;
-           ANEMONE_RETURN_IF_ERROR(StoreInteger(v, 0, std::numeric_limits<int64_t>::max(), seed));
-           o.seed = static_cast<uint64_t>(seed);
-           return absl::OkStatus();
-         }},
+     .store = StoreSeed},
     {.name = "compare",
      .value = nullptr,
      .commands = kGenerate,
@@ -93,11 +87,7 @@ const Flag kGenerateFlags[] = {
      .help =
          "The exit code is 3 if a token differs although ONNX Runtime's first two logits differ "
          "by more than 1/128 of its largest logit.",
-     .store =
-         [](Options& o, const std::string&) {
-           o.compare = true;
-           return absl::OkStatus();
-         }},
+     .store = Set<&Options::compare, true>},
 };
 
 }  // namespace

@@ -1,17 +1,9 @@
 // The flags of `anemone compile` and `anemone patch` that name their files.
-#include <string>
-
 #include "tools/command/flag_values.h"
 #include "tools/command/flags.h"
 
 namespace anemone {
 namespace {
-
-absl::Status KeepText(const std::string& value, std::string& to) {
-  if (value.empty()) return Bad("want a value, got ''");
-  to = value;
-  return absl::OkStatus();
-}
 
 const Flag kPackageFlags[] = {
     {.name = "output",
@@ -20,7 +12,7 @@ const Flag kPackageFlags[] = {
      .brief = "The folder to write.",
      .help = "It must not exist, or be empty. Default: PACKAGE itself, which is replaced in one "
              "step.",
-     .store = [](Options& o, const std::string& v) { return KeepText(v, o.output); },
+     .store = KeepText<&Options::output>,
      .letter = "o"},
     {.name = "weights",
      .value = "FILE",
@@ -28,25 +20,21 @@ const Flag kPackageFlags[] = {
      .brief = "The new weights: a .safetensors, .npz or .onnx file.",
      .help = "Names, types and shapes are those of the initializers in the model's file. Others "
              "keep their values.",
-     .store = [](Options& o, const std::string& v) { return KeepText(v, o.weights); }},
+     .store = KeepText<&Options::weights>},
     {.name = "output",
      .value = "DIR",
      .commands = kCompile,
      .brief = "The folder to write; with --compress FILE.onnx, the model.",
      .help = "The folder must not exist, or be empty. An existing file is replaced at the end, if "
              "everything succeeded.",
-     .store = [](Options& o, const std::string& v) { return KeepText(v, o.output); },
+     .store = KeepText<&Options::output>,
      .letter = "o"},
     {.name = "verbose",
      .value = nullptr,
      .commands = kPatch,
      .brief = "List the weights that changed.",
      .help = "",
-     .store =
-         [](Options& o, const std::string&) {
-           o.verbose = true;
-           return absl::OkStatus();
-         },
+     .store = Set<&Options::verbose, true>,
      .letter = "v"},
 };
 

@@ -1,7 +1,5 @@
 #include "tools/command/train_flags.h"
 
-#include <limits>
-
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "tools/command/flag_values.h"
@@ -24,13 +22,6 @@ absl::Status StoreRate(Options& o, const std::string& value) {
   return absl::OkStatus();
 }
 
-template <auto Field>
-absl::Status StoreText(Options& o, const std::string& value) {
-  if (value.empty()) return Bad("want a value, got ''");
-  o.*Field = value;
-  return absl::OkStatus();
-}
-
 }  // namespace
 
 std::vector<Flag> TrainFlags() {
@@ -41,7 +32,7 @@ std::vector<Flag> TrainFlags() {
        .brief = "The arrays of the inputs and labels, by name: a .npz file, or a folder of .npy.",
        .help = "Samples are along the first axis. They are taken in order and wrap round. The "
                "file is one of numpy.savez.",
-       .store = StoreText<&Options::data>},
+       .store = KeepText<&Options::data>},
       {.name = "loss",
        .value = "LOSS",
        .commands = kTrain,
@@ -192,30 +183,20 @@ std::vector<Flag> TrainFlags() {
        .commands = kTrain,
        .brief = "Take the samples of each pass in an order of its own.",
        .help = "It depends on --seed and the number of the pass.",
-       .store =
-           [](Options& o, const std::string&) {
-             o.shuffle = true;
-             return absl::OkStatus();
-           }},
+       .store = Set<&Options::shuffle, true>},
       {.name = "seed",
        .value = "N",
        .commands = kTrain,
        .fallback = "0",
        .brief = "Seed of --shuffle.",
        .help = "",
-       .store =
-           [](Options& o, const std::string& v) {
-             int64_t seed = 0;
-             ANEMONE_RETURN_IF_ERROR(StoreInteger(v, 0, std::numeric_limits<int64_t>::max(), seed));
-             o.seed = static_cast<uint64_t>(seed);
-             return absl::OkStatus();
-           }},
+       .store = StoreSeed},
       {.name = "checkpoint",
        .value = "DIR",
        .commands = kTrain,
        .brief = "The folder of the checkpoint, metrics.jsonl and report.html.",
        .help = "It is created if needed. checkpoint.safetensors is replaced as a whole.",
-       .store = StoreText<&Options::checkpoint>},
+       .store = KeepText<&Options::checkpoint>},
       {.name = "checkpoint-every",
        .value = "N",
        .commands = kTrain,
@@ -231,17 +212,13 @@ std::vector<Flag> TrainFlags() {
        .commands = kTrain,
        .brief = "Go on from the checkpoint, if there is one.",
        .help = "The result has the same bits as that of a training without a break.",
-       .store =
-           [](Options& o, const std::string&) {
-             o.resume = true;
-             return absl::OkStatus();
-           }},
+       .store = Set<&Options::resume, true>},
       {.name = "save-step",
        .value = "FILE.onnx",
        .commands = kTrain,
        .brief = "Also write the step as a model, for `anemone check` and other tools.",
        .help = "",
-       .store = StoreText<&Options::save_step>},
+       .store = KeepText<&Options::save_step>},
   };
 }
 
