@@ -37,6 +37,11 @@ class ReloadTest : public testing::Test {
     EXPECT_THAT(program, IsOk());
     return program.ok() ? *std::move(program) : nullptr;
   }
+  absl::StatusOr<std::unique_ptr<Reload>> Prepare(const Program& program, float weight,
+                                                  Route route = Route::kNetplist) {
+    return device_->PrepareReload(program,
+                                  SmallNetwork(route, kReloadedDims, kReloadedDims, weight));
+  }
   std::vector<std::string> Run(const Program& program) {
     auto results = Results(*device_, program);
     EXPECT_THAT(results, IsOk());
@@ -54,8 +59,7 @@ TEST_F(ReloadTest, TheProgramHasTheNewWeightsWithoutACompile) {
     const auto want = Run(*three), before = Run(*two);
     EXPECT_NE(want, before);
     const int compiles = CountsOfStandin().compiles;
-    auto reload =
-        device_->PrepareReload(*two, SmallNetwork(route, kReloadedDims, kReloadedDims, 3));
+    auto reload = Prepare(*two, 3, route);
     ASSERT_THAT(reload, IsOk());
     EXPECT_EQ(Run(*two), before);
     ASSERT_THAT((*reload)->Apply(), IsOk());
@@ -78,8 +82,7 @@ TEST_F(ReloadTest, WhatIsMoreThanNewWeightsIsCompiled) {
                   *program, SmallNetwork(Route::kNetplist, kReloadedDims, MakeDims(1, 1, 1, 1), 2)),
               StatusIs(StatusCode::kUnimplemented, HasSubstr("not only its weights")));
   const auto sharing = Compile(Route::kNetplist, 2);
-  EXPECT_THAT(device_->PrepareReload(
-                  *program, SmallNetwork(Route::kNetplist, kReloadedDims, kReloadedDims, 3)),
+  EXPECT_THAT(Prepare(*program, 3),
               StatusIs(StatusCode::kUnimplemented, HasSubstr("uses the same folder")));
 }
 
@@ -88,8 +91,7 @@ TEST_F(ReloadTest, AFaultLeavesTheOldWeights) {
     SCOPED_TRACE(fault);
     const auto program = Compile(Route::kNetplist, 2);
     const auto before = Run(*program);
-    auto reload = device_->PrepareReload(
-        *program, SmallNetwork(Route::kNetplist, kReloadedDims, kReloadedDims, 3));
+    auto reload = Prepare(*program, 3);
     ASSERT_THAT(reload, IsOk());
     SetFault(fault);
     EXPECT_THAT((*reload)->Apply(),
@@ -103,8 +105,7 @@ TEST_F(ReloadTest, AFaultLeavesTheOldWeights) {
 
 TEST_F(ReloadTest, AProgramThatCannotGoBackIsLost) {
   const auto program = Compile(Route::kNetplist, 2);
-  auto reload = device_->PrepareReload(
-      *program, SmallNetwork(Route::kNetplist, kReloadedDims, kReloadedDims, 3));
+  auto reload = Prepare(*program, 3);
   ASSERT_THAT(reload, IsOk());
   SetFault("load");
   EXPECT_THAT((*reload)->Apply(),
@@ -123,8 +124,7 @@ TEST_F(ReloadTest, AProgramThatCannotGoBackIsLost) {
 
 TEST_F(ReloadTest, AnUndoThatFailsLeavesNoProgramWithTheNewWeights) {
   const auto program = Compile(Route::kNetplist, 2);
-  auto reload = device_->PrepareReload(
-      *program, SmallNetwork(Route::kNetplist, kReloadedDims, kReloadedDims, 3));
+  auto reload = Prepare(*program, 3);
   ASSERT_THAT(reload, IsOk());
   ASSERT_THAT((*reload)->Apply(), IsOk());
   SetFault("load#1");

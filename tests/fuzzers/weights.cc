@@ -115,34 +115,12 @@ std::vector<std::string> NpzFiles() {
   const auto size = static_cast<uint32_t>(npy.size());
   const std::string name = "x.npy";
   const auto length = static_cast<uint32_t>(name.size());
-  const std::string local = absl::StrCat(Bytes({{0x04034b50, 4},
-                                                {20, 2},
-                                                {0, 2},
-                                                {0, 2},
-                                                {0, 4},
-                                                {0, 4},
-                                                {size, 4},
-                                                {size, 4},
-                                                {length, 2},
-                                                {0, 2}}),
-                                         name, npy);
-  const std::string central = absl::StrCat(Bytes({{0x02014b50, 4},
-                                                  {20, 2},
-                                                  {20, 2},
-                                                  {0, 2},
-                                                  {0, 2},
-                                                  {0, 4},
-                                                  {0, 4},
-                                                  {size, 4},
-                                                  {size, 4},
-                                                  {length, 2},
-                                                  {0, 2},
-                                                  {0, 2},
-                                                  {0, 2},
-                                                  {0, 2},
-                                                  {0, 4},
-                                                  {0, 4}}),
-                                           name);
+  // What both headers have in common: from the version to the length of an extra field.
+  const std::string entry =
+      Bytes({{20, 2}, {0, 2}, {0, 2}, {0, 4}, {0, 4}, {size, 4}, {size, 4}, {length, 2}, {0, 2}});
+  const std::string local = absl::StrCat(Bytes({{0x04034b50, 4}}), entry, name, npy);
+  const std::string central = absl::StrCat(Bytes({{0x02014b50, 4}, {20, 2}}), entry,
+                                           Bytes({{0, 2}, {0, 2}, {0, 2}, {0, 4}, {0, 4}}), name);
   return {absl::StrCat(local, central,
                        Bytes({{0x06054b50, 4},
                               {0, 2},
