@@ -129,19 +129,24 @@ void WriteBitwiseNot(NodeWriter& w) {
   w.Out(w.Binary("add", negative, all));
 }
 
+// 2^0 to 2^30, and `last`.
+std::vector<int64_t> PlacesOfBits(int64_t last) {
+  std::vector<int64_t> places(32, last);
+  for (int i = 0; i < 31; ++i) places[i] = int64_t{1} << i;
+  return places;
+}
+
 // The 32 bits of integers in two's complement, along a new last axis.
 MilVar Bits(NodeWriter& w, const MilVar& x) {
   if (x.shape.size() >= 5) w.Fail("the bits of an array of 5 dimensions");
   if (!w.ok()) return x;
-  std::vector<int64_t> places(32), halves(32, 1);  // 2^31 is beyond int32
-  for (int i = 0; i < 31; ++i) places[i] = int64_t{1} << i;
-  places[31] = places[30];
+  std::vector<int64_t> halves(32, 1);  // 2^31 is beyond int32
   halves[31] = 2;
   const auto vector = [&](const std::vector<int64_t>& numbers) {
     return w.to().Constant(Tensor::Int64s({32}, numbers), "int32", {32});
   };
-  const MilVar shifted =
-      w.Binary("floor_div", w.Expanded(x, static_cast<int64_t>(x.shape.size())), vector(places));
+  const MilVar shifted = w.Binary("floor_div", w.Expanded(x, static_cast<int64_t>(x.shape.size())),
+                                  vector(PlacesOfBits(int64_t{1} << 30)));
   return w.Binary("mod", w.Binary("floor_div", shifted, vector(halves)), 2);
 }
 
@@ -150,9 +155,7 @@ template <const char* kOp>
 void WriteBitwise(NodeWriter& w) {
   const MilVar bits = w.Unary("abs", w.Binary(kOp, Bits(w, w.In(0)), Bits(w, w.In(1))));
   if (!w.ok()) return;
-  std::vector<int64_t> places(32);
-  for (int i = 0; i < 31; ++i) places[i] = int64_t{1} << i;
-  places[31] = -(int64_t{1} << 31);
+  const std::vector<int64_t> places = PlacesOfBits(-(int64_t{1} << 31));
   const MilVar numbers =
       w.Binary("mul", bits, w.to().Constant(Tensor::Int64s({32}, places), "int32", {32}));
   w.Out(w.Emit("reduce_sum",
