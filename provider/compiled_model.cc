@@ -18,10 +18,8 @@
 #include "engine/formats/parse_json.h"
 #include "engine/target.h"
 #include "importer/importer.h"
-#include "importer/read/external_data.h"
 #include "importer/read/model_files.h"
 #include "importer/read/reader.h"
-#include "importer/read/skeleton.h"
 #include "provider/loaded_model.h"
 #include "provider/new_file.h"
 #include "provider/package/package_tensors.h"
@@ -43,10 +41,6 @@ constexpr char kVersionSection[] = "compiled.weights";
 constexpr size_t kLargestManifest = 1 << 20;
 constexpr char kKind[] = "compiled model";
 
-absl::string_view TextOf(const Tensor& tensor) {
-  return {reinterpret_cast<const char*>(tensor.bytes().data()), tensor.bytes().size()};
-}
-
 // A hash of the model's files: the version of its weights.
 std::string VersionOf(const std::vector<Tensor>& sources) {
   XXH3_state_t state;
@@ -65,19 +59,16 @@ std::string In(const std::string& folder, absl::string_view name) {
   return (fs::path(folder) / std::string(name)).string();
 }
 
-// What is planned depends on these settings.
+// The settings that the plan depends on: those with a key, and the sizes.
 absl::StatusOr<Json> PlanningJson(const Settings& settings) {
-  ANEMONE_ASSIGN_OR_RETURN(const PlanOptions planning, RunPlanOptionsOf(settings));
-  Json shapes = Json::object();
-  for (const auto& [input, dims] : settings.shapes) shapes[input] = dims;
-  return Json{{"target", planning.target->option_name()},
-              {"route", settings.route},
-              {"policy", settings.policy},
-              {"rewrites", settings.rewrites ? "true" : "false"},
-              {"linear_layers", planning.convolves_layers ? "convolutions" : "products"},
-              {"clamp_activations", settings.clamp_activations ? "true" : "false"},
-              {"dims", settings.dims},
-              {"shapes", shapes}};
+  ANEMONE_RETURN_IF_ERROR(RunPlanOptionsOf(settings).status());
+  Json json;
+  for (const Setting& setting : AllSettings()) {
+    if (setting.key != nullptr) json[setting.name] = setting.key(settings);
+  }
+  json["dims"] = settings.dims;
+  json["shapes"] = settings.shapes;
+  return json;
 }
 
 absl::Status Damaged(absl::string_view what) {
@@ -217,11 +208,11 @@ absl::Status CopyWith(const Tensor& source, const std::map<uint64_t, Tensor>& re
   fs::create_directories(fs::path(to).parent_path(), error);
   if (error) return NotWritten(to);
   ANEMONE_ASSIGN_OR_RETURN(const auto file, NewFile::Make(to));
-  absl::string_view left = TextOf(source);
+  absl::string_view left = BytesText(source);
   uint64_t at = 0;
   for (const auto& [offset, tensor] : replaced) {
     ANEMONE_RETURN_IF_ERROR(file->Write(left.substr(0, offset - at)));
-    ANEMONE_RETURN_IF_ERROR(file->Write(TextOf(tensor)));
+    ANEMONE_RETURN_IF_ERROR(file->Write(BytesText(tensor)));
     left.remove_prefix(offset - at + tensor.bytes().size());
     at = offset + tensor.bytes().size();
   }
@@ -234,14 +225,14 @@ absl::Status CheckShareNothing(const Model& model,
                                const std::map<std::string, ReplacedInitializer>& changes) {
   std::map<const char*, std::pair<const char*, std::string>> ranges;  // end and name, by begin
   for (const auto& [name, change] : changes) {
-    const absl::string_view bytes = TextOf(change.before);
+    const absl::string_view bytes = BytesText(change.before);
     ranges.emplace(bytes.data(), std::pair(bytes.data() + bytes.size(), name));
   }
   for (const auto& [name, tensor] : InitializersOf(model.graph)) {
     if (tensor.type() == DataType::kString || tensor.is_fill() || tensor.compressed() != nullptr) {
       continue;
     }
-    const absl::string_view bytes = TextOf(tensor);
+    const absl::string_view bytes = BytesText(tensor);
     const auto next = ranges.lower_bound(bytes.data() + bytes.size());
     if (next == ranges.begin()) continue;
     const auto& [end, of] = std::prev(next)->second;
@@ -258,22 +249,20 @@ absl::StatusOr<std::map<std::string, ReplacedInitializer>> ChangesOf(const Compi
                                                                      const NewWeights& weights) {
   ANEMONE_ASSIGN_OR_RETURN(const auto file, MappedFile::Open(model.model_path()));
   // All elements, also those of small tensors, stay where they are in the file.
-  ANEMONE_ASSIGN_OR_RETURN(const auto skeleton,
-                           MakeSkeleton(file->text(), file, /*payload_from=*/1));
   ANEMONE_ASSIGN_OR_RETURN(const Model read,
-                           ReadModel(*skeleton, ExternalData::BesideModel(model.model_path())));
+                           ReadModelFile(file, model.model_path(), /*payload_from=*/1));
   ANEMONE_ASSIGN_OR_RETURN(auto found, FindInitializers(weights, read));
   for (auto at = found.begin(); at != found.end();) {
     Tensor& now = at->second.now;
     if (now.is_fill() || now.compressed() != nullptr) now = now.Copy();
     const bool is_text = now.type() == DataType::kString;
-    if (is_text || !FindSource(model.sources(), TextOf(at->second.before))) {
+    if (is_text || !FindSource(model.sources(), BytesText(at->second.before))) {
       return absl::UnimplementedError(absl::StrCat(
           "weight '", Printable(at->first),
           "': the model's file does not hold its elements as bytes (raw_data, float_data or "
           "external data); compile the changed model"));
     }
-    at = TextOf(at->second.before) == TextOf(now) ? found.erase(at) : std::next(at);
+    at = BytesText(at->second.before) == BytesText(now) ? found.erase(at) : std::next(at);
   }
   ANEMONE_RETURN_IF_ERROR(CheckShareNothing(read, found));
   return found;
@@ -294,7 +283,7 @@ void PutInto(const WeightPlaces& places, const std::map<std::string, ReplacedIni
              const std::vector<Tensor>& sources, const std::vector<int>& packaged,
              Package& package) {
   const auto put = [&](const Tensor& now, Tensor& held) {
-    if (!FindSource(sources, TextOf(held))) held = now.Reshaped(held.dims());
+    if (!FindSource(sources, BytesText(held))) held = now.Reshaped(held.dims());
   };
   for (const auto& [name, change] : changes) {
     const PlacedWeight& placed = *places.Find(name);
@@ -318,13 +307,12 @@ absl::StatusOr<Package> ReadProgram(const std::string& folder, const std::vector
   ANEMONE_ASSIGN_OR_RETURN(const auto file, MappedFile::Open(path));
   auto package = ReadPackage(file->text(), file, sources);
   if (!package.ok()) return Annotated(package.status(), path);
-  const PackageExtension* const held = FindExtension(*package, kVersionSection);
-  if (held == nullptr) return absl::DataLossError(absl::StrCat(path, ": not of a compiled model"));
-  if (TextOf(held->bytes) != version) {
+  const std::optional<Tensor> held = TakeExtension(*package, kVersionSection);
+  if (!held) return absl::DataLossError(absl::StrCat(path, ": not of a compiled model"));
+  if (BytesText(*held) != version) {
     return absl::FailedPreconditionError(
         absl::StrCat(path, ": it was compiled with other weights; compile the model again"));
   }
-  package->extensions.erase(package->extensions.begin() + (held - package->extensions.data()));
   return package;
 }
 
@@ -410,12 +398,10 @@ absl::StatusOr<Settings> CompiledModel::SettingsFor(const Settings& given) const
     return UsageError(absl::StrCat("input '", Printable(name),
                                    "': the model was compiled for other sizes; compile it again"));
   }
-  merged.target = settings_.target;
-  merged.route = settings_.route;
-  merged.policy = settings_.policy;
-  merged.rewrites = settings_.rewrites;
-  merged.linear_layers = settings_.linear_layers;
-  merged.clamp_activations = settings_.clamp_activations;
+  for (const Setting& setting : AllSettings()) {
+    if (setting.key == nullptr) continue;
+    ANEMONE_RETURN_IF_ERROR(setting.store(merged, setting.key(settings_)));
+  }
   merged.dims = settings_.dims;
   merged.shapes = settings_.shapes;
   merged.cache = false;
@@ -424,22 +410,22 @@ absl::StatusOr<Settings> CompiledModel::SettingsFor(const Settings& given) const
 
 std::string ModelFileAt(const std::string& path) {
   if (!CompiledModel::Is(path)) return path;
-  const auto model = CompiledModel::Open(path);
-  return model.ok() ? (*model)->model_path() : path;
+  const auto manifest = ReadManifest(path);
+  if (!manifest.ok()) return path;
+  return FileAt(path, (*manifest)["files"][0].get<std::string>()).value_or(path);
 }
 
 absl::StatusOr<Compiled> CompileModel(const std::string& path, const Settings& settings,
                                       const std::string& output) {
   return Guarded("compile the model", [&]() -> absl::StatusOr<Compiled> {
-    ANEMONE_RETURN_IF_ERROR(RequireSizes(settings));
     ANEMONE_ASSIGN_OR_RETURN(const Json planning, PlanningJson(settings));
     ANEMONE_ASSIGN_OR_RETURN(const auto folder, NewFolder::Make(output));
-    std::vector<Tensor> sources = SourcesOfModel(path);
+    const std::vector<std::string> files = FilesOfModel(path);
+    const std::vector<Tensor> sources = SourcesOf(files);
     const auto writer = std::make_shared<const Writer>(folder->path(), sources);
     Compiled made{.weights_version = writer->version()};
     ANEMONE_ASSIGN_OR_RETURN(made.line, PlanInto(writer, path, settings, nullptr));
     const fs::path beside = fs::path(path).parent_path();
-    const std::vector<std::string> files = FilesOfModel(path);
     if (sources.size() != files.size()) return absl::NotFoundError("a file cannot be read");
     std::vector<std::string> names;
     for (size_t i = 0; i < files.size(); ++i) {
@@ -462,7 +448,7 @@ absl::StatusOr<Patched> PatchModel(const std::string& folder, const NewWeights& 
     std::vector<std::map<uint64_t, Tensor>> replaced(model->sources().size());
     Patched patched;
     for (const auto& [name, change] : changes) {
-      const auto place = FindSource(model->sources(), TextOf(change.before));
+      const auto place = FindSource(model->sources(), BytesText(change.before));
       replaced[place->source].emplace(place->offset, change.now);
       patched.changed.push_back(name);
     }
@@ -472,7 +458,7 @@ absl::StatusOr<Patched> PatchModel(const std::string& folder, const NewWeights& 
           CopyWith(model->sources()[i], replaced[i], In(made->path(), names[i])));
     }
     const std::string file = In(made->path(), names[0]);
-    std::vector<Tensor> sources = SourcesOfModel(file);
+    const std::vector<Tensor> sources = SourcesOf(FilesOfModel(file));
     if (sources.size() != names.size()) return Damaged("it lists other files than the model has");
     const auto writer = std::make_shared<const Writer>(made->path(), sources);
     patched.compiled.weights_version = writer->version();

@@ -37,16 +37,16 @@ CacheKey KeyOf(const Settings& settings, const std::vector<Tensor>& sources) {
   }
   key.Add("runtime", RuntimeIdentity(settings));
   for (const Tensor& source : sources) {
-    key.Add("file", {reinterpret_cast<const char*>(source.bytes().data()), source.bytes().size()});
+    key.Add("file", BytesText(source));
   }
   return key;
 }
 
 }  // namespace
 
-std::vector<Tensor> SourcesOfModel(const std::string& path) {
+std::vector<Tensor> SourcesOf(const std::vector<std::string>& files) {
   std::vector<Tensor> sources;
-  for (const std::string& name : FilesOfModel(path)) {
+  for (const std::string& name : files) {
     const auto file = MappedFile::Open(name);
     if (!file.ok()) return {};
     sources.push_back(ViewOf((*file)->bytes(), *file));
@@ -61,7 +61,7 @@ std::shared_ptr<SessionCache> SessionCache::Open(const Settings& settings, const
   if (folder.empty()) return nullptr;
   std::vector<Tensor> sources;
   if (bytes == nullptr) {
-    sources = SourcesOfModel(path);
+    sources = SourcesOf(FilesOfModel(path));
   } else {
     const auto* data = reinterpret_cast<const std::byte*>(bytes->data());
     sources.push_back(ViewOf({data, bytes->size()}, bytes));

@@ -21,9 +21,8 @@
 
 namespace anemone {
 
-// The bytes of the model and of its external data, in the order of FilesOfModel(). Empty if one of
-// them cannot be read.
-std::vector<Tensor> SourcesOfModel(const std::string& path);
+// The bytes of the files of a model (FilesOfModel()). Empty if one of them cannot be read.
+std::vector<Tensor> SourcesOf(const std::vector<std::string>& files);
 
 class SessionCache : public ProgramStore {
  public:

@@ -334,7 +334,10 @@ const Setting kSettings[] = {
          "the same either way: docs/performance.md.",
      .choices = LayerForms,
      .store = StoreLinearLayers,
-     .key = [](const Settings& s) { return std::string(ConvolvesInRuns(s) ? "conv" : "product"); }},
+     .key =
+         [](const Settings& s) {
+           return std::string(ConvolvesInRuns(s) ? "convolutions" : "products");
+         }},
     {.name = "device",
      .flag = "device",
      .value = "NAME",

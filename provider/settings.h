@@ -55,8 +55,9 @@ struct Setting {
   std::vector<std::string> (*choices)() = nullptr;  // for completion
   // Reads a value. Errors say what is wanted; the caller adds the name of the setting.
   absl::Status (*store)(Settings& settings, const std::string& value);
-  // The value in one form, for the key of the program cache; null if the setting does not change a
-  // program. tests/provider/ort/options_test.cc lists the settings of the plugin that do not.
+  // The value in one form, which `store` reads, for the key of the program cache and for compiled
+  // models; null if the setting does not change a program. tests/provider/ort/options_test.cc lists
+  // the settings of the plugin that do not.
   std::string (*key)(const Settings& settings) = nullptr;
 };
 

@@ -54,6 +54,13 @@ absl::StatusOr<Model> ReadModel(const Skeleton& skeleton, ExternalData external)
   return model;
 }
 
+absl::StatusOr<Model> ReadModelFile(const std::shared_ptr<const MappedFile>& file,
+                                    const std::string& path, size_t payload_from) {
+  ANEMONE_ASSIGN_OR_RETURN(const std::unique_ptr<const Skeleton> skeleton,
+                           MakeSkeleton(file->text(), file, payload_from));
+  return ReadModel(*skeleton, ExternalData::BesideModel(path));
+}
+
 absl::StatusOr<std::vector<Node>> ExpandFunction(Model& model, Graph& graph, NameScope& names,
                                                  const Node& call,
                                                  const onnx::FunctionProto& function) {

@@ -4,9 +4,12 @@
 #ifndef ANEMONE_IMPORTER_READ_READER_H_
 #define ANEMONE_IMPORTER_READ_READER_H_
 
+#include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/mapped_file.h"
 #include "importer/edit.h"
 #include "importer/graph.h"
 #include "importer/read/external_data.h"
@@ -17,6 +20,11 @@ namespace anemone {
 
 // Errors: see importer.h. A message begins with the node, tensor or graph that it is about.
 absl::StatusOr<Model> ReadModel(const Skeleton& skeleton, ExternalData external);
+
+// The model of the mapped file at `path`, with external data beside it. `payload_from` as in
+// MakeSkeleton(), whose errors it has too.
+absl::StatusOr<Model> ReadModelFile(const std::shared_ptr<const MappedFile>& file,
+                                    const std::string& path, size_t payload_from = kPayloadFrom);
 
 // Expands an ONNX function that replaces the node `call`: adds the function's values to `graph`,
 // with fresh `names`, and returns its nodes in order. They read the inputs and write the outputs of

@@ -14,6 +14,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -61,6 +62,13 @@ struct Package {
 
 // Null if the package has no such section.
 const PackageExtension* FindExtension(const Package& package, absl::string_view name);
+// The bytes of the section, which the package has no longer. Nullopt if it had none.
+std::optional<Tensor> TakeExtension(Package& package, absl::string_view name);
+
+// The bytes of a tensor, as they are.
+inline absl::string_view BytesText(const Tensor& tensor) {
+  return {reinterpret_cast<const char*>(tensor.bytes().data()), tensor.bytes().size()};
+}
 
 // Returns the bytes of a file. kInvalidArgument: a port does not fit its network, a constant has a
 // type that no device supports, or an extension has the name of one of our sections.

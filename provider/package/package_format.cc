@@ -68,4 +68,12 @@ const PackageExtension* FindExtension(const Package& package, absl::string_view 
   return nullptr;
 }
 
+std::optional<Tensor> TakeExtension(Package& package, absl::string_view name) {
+  const PackageExtension* const found = FindExtension(package, name);
+  if (found == nullptr) return std::nullopt;
+  Tensor bytes = found->bytes;
+  package.extensions.erase(package.extensions.begin() + (found - package.extensions.data()));
+  return bytes;
+}
+
 }  // namespace anemone

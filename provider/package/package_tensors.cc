@@ -17,10 +17,6 @@ absl::string_view RawBytes(const std::vector<T>& values) {
   return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)};
 }
 
-absl::string_view RawBytes(const Tensor& tensor) {
-  return {reinterpret_cast<const char*>(tensor.bytes().data()), tensor.bytes().size()};
-}
-
 // Packed like tensors of codes: of two 4-bit values in a byte, the first is in the low bits.
 std::string ZeroPointsOf(const Compressed& stored) {
   const size_t per_byte = 8 / stored.code_bits();
@@ -114,7 +110,7 @@ class TensorReader {
   absl::StatusOr<Tensor> ViewData(DataType type, std::vector<int64_t> dims) const {
     if (table_.source() == 0) return View(table_.data(), weights_, owner_, type, std::move(dims));
     const Tensor& source = sources_[table_.source() - 1];
-    return View(table_.data(), RawBytes(source), source.owner(), type, std::move(dims));
+    return View(table_.data(), BytesText(source), source.owner(), type, std::move(dims));
   }
 
   absl::StatusOr<DataType> CodeType() const {
@@ -181,7 +177,7 @@ class TensorReader {
 
 std::optional<PackageSource> FindSource(absl::Span<const Tensor> sources, absl::string_view bytes) {
   for (size_t i = 0; i < sources.size(); ++i) {
-    const absl::string_view source = RawBytes(sources[i]);
+    const absl::string_view source = BytesText(sources[i]);
     const bool inside =
         std::less_equal<>()(source.data(), bytes.data()) &&
         std::less_equal<>()(bytes.data() + bytes.size(), source.data() + source.size());
@@ -222,7 +218,7 @@ absl::StatusOr<flatbuffers::Offset<format::Tensor>> PackageTensorWriter::Write(
   const Compressed* stored = tensor.compressed();
   uint32_t source = 0;
   if (stored == nullptr) {
-    const format::Bytes data = PlaceData(RawBytes(tensor), source);
+    const format::Bytes data = PlaceData(BytesText(tensor), source);
     const format::Form form = tensor.is_fill() ? format::Form::Fill : format::Form::Dense;
     return format::CreateTensor(builder, type, dims, form, &data, 0, nullptr, nullptr, nullptr,
                                 source);
@@ -233,7 +229,7 @@ absl::StatusOr<flatbuffers::Offset<format::Tensor>> PackageTensorWriter::Write(
     return format::CreateTensor(builder, type, dims, format::Form::Sparse, &bits, 0, &kept);
   }
   const bool is_affine = stored->form() == CompressedForm::kAffine;
-  const format::Bytes codes = PlaceData(RawBytes(stored->codes()), source);
+  const format::Bytes codes = PlaceData(BytesText(stored->codes()), source);
   const format::Bytes values = Place(RawBytes(is_affine ? stored->scales() : stored->values()));
   const format::Bytes zero_points = PlaceOwned(ZeroPointsOf(*stored));
   const format::Grid grid = GridOf(stored->grid());

@@ -95,13 +95,9 @@ Package WithKey(Package package, const std::string& key) {
 }
 
 absl::StatusOr<Package> WithoutKey(Package package, absl::string_view key) {
-  const PackageExtension* const held = FindExtension(package, kKeySection);
-  if (held == nullptr) return absl::DataLossError("the entry has no key");
-  const absl::Span<const std::byte> bytes = held->bytes.bytes();
-  if (key != absl::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size())) {
-    return absl::DataLossError("the entry belongs to another key");
-  }
-  package.extensions.erase(package.extensions.begin() + (held - package.extensions.data()));
+  const std::optional<Tensor> held = TakeExtension(package, kKeySection);
+  if (!held) return absl::DataLossError("the entry has no key");
+  if (key != BytesText(*held)) return absl::DataLossError("the entry belongs to another key");
   return package;
 }
 

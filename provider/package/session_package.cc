@@ -69,10 +69,6 @@ absl::Status ReadFacts(const std::string& text, PlanFacts& to) {
   return absl::OkStatus();
 }
 
-absl::string_view TextOf(absl::Span<const std::byte> bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
-
 class EntryWriter {
  public:
   EntryWriter(const Graph& graph, const Plan& plan, const std::vector<CpuModel>& cpu_models,
@@ -136,8 +132,7 @@ class EntryWriter {
   void AddConstant(const std::string& name, const Tensor& tensor) {
     const bool is_plain =
         tensor.compressed() == nullptr && !tensor.is_fill() && tensor.type() != DataType::kString;
-    const auto source =
-        is_plain ? FindSource(package_.sources, TextOf(tensor.bytes())) : std::nullopt;
+    const auto source = is_plain ? FindSource(package_.sources, BytesText(tensor)) : std::nullopt;
     onnx::TensorProto& made = *out().add_initializer();
     if (!source) {
       made = ToProto(tensor);
@@ -360,7 +355,7 @@ absl::StatusOr<PlannedModel> FromPackage(const Package& package) {
   if (section == nullptr) return DamagedEntry("it has no model");
   const auto owner = std::make_shared<const Owner>(Owner{section->bytes, package.sources});
   ANEMONE_ASSIGN_OR_RETURN(const std::unique_ptr<const Skeleton> read,
-                           MakeSkeleton(TextOf(owner->section.bytes()), owner));
+                           MakeSkeleton(BytesText(owner->section), owner));
   Skeleton skeleton = *read;
   ANEMONE_RETURN_IF_ERROR(FillIn(owner->sources, skeleton));
   onnx::GraphProto& graph = *skeleton.proto.mutable_graph();
@@ -384,7 +379,7 @@ absl::StatusOr<PlannedModel> FromPackage(const Package& package) {
     ANEMONE_RETURN_IF_ERROR(ReadSegment(package, node, ids, made));
   }
   if (const PackageExtension* const places = FindExtension(package, kPlaces)) {
-    ANEMONE_ASSIGN_OR_RETURN(const Json json, ReadNetworkText(TextOf(places->bytes.bytes())));
+    ANEMONE_ASSIGN_OR_RETURN(const Json json, ReadNetworkText(BytesText(places->bytes)));
     ANEMONE_ASSIGN_OR_RETURN(WeightPlaces read, WeightPlaces::FromJson(json, made.plan));
     made.facts.places = std::make_shared<const WeightPlaces>(std::move(read));
   }

@@ -13,9 +13,7 @@
 #include "base/status_macros.h"
 #include "base/usage_error.h"
 #include "importer/read/bindings.h"
-#include "importer/read/external_data.h"
 #include "importer/read/reader.h"
-#include "importer/read/skeleton.h"
 #include "kernels/custom_domain.h"
 #include "tools/compare/array_file.h"
 
@@ -27,9 +25,7 @@ absl::StatusOr<Model> ReadDeclared(const std::string& path) {
   RegisterCustomDomain();
   return Guarded("read the model", [&]() -> absl::StatusOr<Model> {
     ANEMONE_ASSIGN_OR_RETURN(std::shared_ptr<const MappedFile> file, MappedFile::Open(path));
-    ANEMONE_ASSIGN_OR_RETURN(std::unique_ptr<const Skeleton> skeleton,
-                             MakeSkeleton(file->text(), file));
-    return ReadModel(*skeleton, ExternalData::BesideModel(path));
+    return ReadModelFile(file, path);
   });
 }
 

@@ -18,10 +18,7 @@ namespace {
 
 absl::StatusOr<std::map<std::string, Tensor>> ReadInitializers(const std::string& path) {
   ANEMONE_ASSIGN_OR_RETURN(const auto file, MappedFile::Open(path));
-  const auto model = Guarded("read the model", [&]() -> absl::StatusOr<Model> {
-    ANEMONE_ASSIGN_OR_RETURN(const auto skeleton, MakeSkeleton(file->text(), file));
-    return ReadModel(*skeleton, ExternalData::BesideModel(path));
-  });
+  const auto model = Guarded("read the model", [&] { return ReadModelFile(file, path); });
   if (!model.ok()) return Annotated(model.status(), path);
   std::map<std::string, Tensor> tensors;
   for (const auto& [name, tensor] : InitializersOf(model->graph)) tensors.emplace(name, tensor);

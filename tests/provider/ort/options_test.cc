@@ -68,6 +68,9 @@ TEST(PluginOptions, WhatChangesAProgramIsInItsKey) {
     Settings changed;
     ASSERT_TRUE(setting.store(changed, other).ok());
     EXPECT_NE(setting.key(changed), setting.key(Settings())) << setting.name;
+    Settings read;  // a compiled model keeps the key
+    ASSERT_TRUE(setting.store(read, setting.key(changed)).ok()) << setting.name;
+    EXPECT_EQ(setting.key(read), setting.key(changed)) << setting.name;
   }
 }
 
