@@ -1,11 +1,16 @@
-// How the values of settings are read from text.
+// How the values of settings are read from text, and how they are described.
 #include <algorithm>
+#include <set>
+#include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "base/status_macros.h"
+#include "base/usage_error.h"
+#include "engine/target.h"
 #include "provider/settings.h"
 
 namespace anemone {
@@ -49,6 +54,41 @@ absl::Status SplitPair(const std::string& text, std::string& name, std::string& 
   name = text.substr(0, at);
   value = text.substr(at + 1);
   return absl::OkStatus();
+}
+
+std::string ValuesText(const Setting& setting) {
+  return setting.value == nullptr ? "`true` or `false`" : absl::StrCat("`", setting.value, "`");
+}
+
+std::string MeaningText(const Setting& setting) {
+  const char* brief = setting.brief_of_value == nullptr ? setting.brief : setting.brief_of_value;
+  return absl::StrCat(brief, *setting.help == '\0' ? "" : " ", setting.help);
+}
+
+std::vector<std::string> TargetsOf(const Settings& settings) {
+  std::vector<std::string> names;
+  std::set<const Target*> seen;  // m4 and h16 are the same target
+  const auto add = [&](std::string name) {
+    const auto target = FindTarget(name);
+    if (!target.ok() || seen.insert(*target).second) names.push_back(std::move(name));
+  };
+  for (absl::string_view piece : absl::StrSplit(settings.target, ',')) {
+    const std::string name(absl::StripAsciiWhitespace(piece));
+    if (absl::AsciiStrToLower(name) != "all") {
+      add(name);
+      continue;
+    }
+    for (const Target& target : AllTargets()) add(std::string(target.option_name()));
+  }
+  return names;
+}
+
+absl::Status RequireSizes(const Settings& settings) {
+  if (settings.dim_ranges.empty()) return absl::OkStatus();
+  const auto& [name, range] = *settings.dim_ranges.begin();
+  return UsageError(absl::StrCat("--dim ", name, "=", range.first, "..", range.second,
+                                 ": a range of sizes is for `convert --to mlpackage` without "
+                                 "--segments; give one size"));
 }
 
 }  // namespace anemone

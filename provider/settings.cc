@@ -1,17 +1,14 @@
 #include "provider/settings.h"
 
 #include <algorithm>
-#include <set>
 #include <utility>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "base/annotated.h"
 #include "base/byte_sizes.h"
 #include "base/status_macros.h"
 #include "base/threads.h"
-#include "base/usage_error.h"
 #include "engine/numerics_mode.h"
 #include "engine/target.h"
 #include "engine/target_names.h"
@@ -439,41 +436,6 @@ const Setting* FindSetting(absl::string_view name) {
   const auto found = std::find_if(std::begin(kSettings), std::end(kSettings),
                                   [&](const Setting& setting) { return name == setting.name; });
   return found == std::end(kSettings) ? nullptr : found;
-}
-
-std::string ValuesText(const Setting& setting) {
-  return setting.value == nullptr ? "`true` or `false`" : absl::StrCat("`", setting.value, "`");
-}
-
-std::string MeaningText(const Setting& setting) {
-  const char* brief = setting.brief_of_value == nullptr ? setting.brief : setting.brief_of_value;
-  return absl::StrCat(brief, *setting.help == '\0' ? "" : " ", setting.help);
-}
-
-std::vector<std::string> TargetsOf(const Settings& settings) {
-  std::vector<std::string> names;
-  std::set<const Target*> seen;  // m4 and h16 are the same target
-  const auto add = [&](std::string name) {
-    const auto target = FindTarget(name);
-    if (!target.ok() || seen.insert(*target).second) names.push_back(std::move(name));
-  };
-  for (absl::string_view piece : absl::StrSplit(settings.target, ',')) {
-    const std::string name(absl::StripAsciiWhitespace(piece));
-    if (absl::AsciiStrToLower(name) != "all") {
-      add(name);
-      continue;
-    }
-    for (const Target& target : AllTargets()) add(std::string(target.option_name()));
-  }
-  return names;
-}
-
-absl::Status RequireSizes(const Settings& settings) {
-  if (settings.dim_ranges.empty()) return absl::OkStatus();
-  const auto& [name, range] = *settings.dim_ranges.begin();
-  return UsageError(absl::StrCat("--dim ", name, "=", range.first, "..", range.second,
-                                 ": a range of sizes is for `convert --to mlpackage` without "
-                                 "--segments; give one size"));
 }
 
 absl::StatusOr<PlanOptions> PlanOptionsOf(const Settings& settings) {

@@ -21,6 +21,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// More than processes that end at one moment; a folder that cannot be made is missed each time.
+constexpr int kMostMissed = 100;
+
 std::mutex mutex;  // of Owners()
 
 // The folders of living models, by path.
@@ -50,10 +53,12 @@ absl::Status Used(const std::string& path) {
 
 // The folder, made and locked against other processes.
 absl::StatusOr<int> LockedFolder(const std::string& path) {
+  int missed = 0;  // times that another process removed the folder before it was open
   while (true) {
     std::error_code error;
     fs::create_directories(path, error);
     const int folder = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (folder < 0 && errno == ENOENT && ++missed < kMostMissed) continue;
     if (folder < 0) return NotWritten(path);
     if (::flock(folder, LOCK_EX | LOCK_NB) != 0) {
       if (errno != EWOULDBLOCK) return folder;  // a file system without locks

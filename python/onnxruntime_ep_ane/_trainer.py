@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import os
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -65,6 +67,7 @@ class Trainer:
         **keywords: Unpack[SessionKeywords],
     ) -> None:
         require_target(target)
+        self._warned = False
         options = _anemone.TrainingOptions()
         options.loss, options.optimizer = loss, optimizer
         options.learning_rate, options.momentum = lr, momentum
@@ -102,7 +105,8 @@ class Trainer:
 
     def step(self, inputs: Mapping[str, Any], lr: float | None = None) -> float:
         """One run with a batch; returns its mean loss. The weights are updated in each
-        `accumulate`-th run. `lr` is the learning rate from now on."""
+        `accumulate`-th run. `lr` is the learning rate from now on. The first loss that is not
+        finite is also a RuntimeWarning."""
         if not isinstance(inputs, Mapping):
             raise TypeError("inputs: want a dict of arrays by the inputs' names")
         ports = {port.name: port for port in self.inputs}
@@ -111,7 +115,16 @@ class Trainer:
             self._trainer.set_learning_rate(lr)
         values: dict[str, Any] = {name: _to_cpp(ports[name], value) for name, value in inputs.items()}
         with words_of_python():
-            return self._trainer.step(values)
+            loss: float = self._trainer.step(values)
+        if not math.isfinite(loss) and not self._warned:
+            self._warned = True
+            warnings.warn(
+                f"step {self.runs}: the loss is {loss}, which is not finite; use a smaller learning rate, "
+                "or `clip`, or clamp_activations",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+        return loss
 
     def save_checkpoint(
         self, path: str | os.PathLike[str], notes: Mapping[str, str] | None = None

@@ -321,6 +321,7 @@ class Help(CliTest):
                              (["run", path, "-s", "1"], "did you mean --shape or --state or --seed?"),
                              (["check", path, "--policy", "refuse:Pool"], "no unit 'Pool'; did you mean Pooling?"),
                              (["run", path, "--range", "x"], "want NAME=LOW:HIGH, got 'x'"),
+                             (["run", path, "--range", "x=-inf:inf"], "want LOW:HIGH within float32"),
                              (["run", path, "-qx"], "-x: run has no such option"),
                              (["run", path, "--tarjet", "m1"], "did you mean --target?")):
             self.expect_error(anemone(*words), piece, code=2)

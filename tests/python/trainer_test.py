@@ -4,6 +4,7 @@ import pathlib
 import sys
 import tempfile
 import unittest
+import warnings
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
@@ -271,6 +272,16 @@ class Training(unittest.TestCase):
             pathlib.Path(folder, "cut.safetensors").write_bytes(data[: len(data) // 2])
             with self.assertRaisesRegex(ValueError, "damaged|ends"):
                 second.load_checkpoint(f"{folder}/cut.safetensors")
+
+    def test_the_first_loss_that_is_not_finite_is_a_warning(self):
+        trainer = ane.Trainer(models.layered(), CROSS_ENTROPY)
+        feeds = next(batches(models.digits(), 32, 1))
+        broken = {**feeds, "x": np.full_like(feeds["x"], np.nan)}
+        with self.assertWarnsRegex(RuntimeWarning, "step 1: the loss is nan"):
+            trainer.step(broken)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            trainer.step(broken)
 
     def test_wrong_arguments(self):
         model = models.layered()

@@ -1,5 +1,6 @@
 #include "tools/command/flag_values.h"
 
+#include <cmath>
 #include <limits>
 #include <utility>
 
@@ -42,6 +43,9 @@ absl::Status StoreRange(Options& o, const std::string& value) {
   ANEMONE_ASSIGN_OR_RETURN(Range * r, NewEntry(o.ranges, name));
   ANEMONE_RETURN_IF_ERROR(StoreNumber(ends[0], r->low));
   ANEMONE_RETURN_IF_ERROR(StoreNumber(ends[1], r->high));
+  if (!std::isfinite(static_cast<float>(r->high - r->low))) {
+    return Bad(absl::StrCat("want LOW:HIGH within float32, got '", range, "'"));
+  }
   return r->low <= r->high ? absl::OkStatus() : Bad("want LOW not above HIGH");
 }
 
