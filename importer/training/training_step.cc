@@ -95,7 +95,7 @@ absl::StatusOr<std::map<std::string, Tensor>> TakeWeights(Graph& graph,
   if (!taken.empty()) return taken;
   std::string message = "no weight to train: ";
   if (candidates.empty()) {
-    absl::StrAppend(&message, "the model has no float initializer that could be one");
+    absl::StrAppend(&message, "the main graph has no float initializer");
   } else {
     absl::StrAppend(&message, "'", Printable(patterns), "' matches none of the ", candidates.size(),
                     " weights; the first is '", Printable(graph.values[candidates.front()].name),

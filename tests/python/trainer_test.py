@@ -288,7 +288,7 @@ class Training(unittest.TestCase):
         feeds = next(batches(models.digits(), 32, 1))
         for keywords, words in [
             ({"loss": "mse:nothing:t"}, "with outputs of the model"),
-            ({"loss": CROSS_ENTROPY, "optimizer": "adagrad"}, "sgd, adam, adamw"),
+            ({"loss": CROSS_ENTROPY, "optimizer": "adagrad"}, "sgd, adam or adamw"),
             ({"loss": CROSS_ENTROPY, "train_only": "v*"}, "matches none of the 4 weights"),
             ({"loss": CROSS_ENTROPY, "loss_scale": 1e9}, "from 1 to 32768"),
             ({"loss": CROSS_ENTROPY, "lr": float("nan")}, "learning rate: want a finite number"),
