@@ -4,6 +4,7 @@ import math
 
 import numpy
 
+from mil_elementwise import softmax
 from mil_registry import by_onnx_runtime, operation
 
 

@@ -4,9 +4,6 @@ import numpy
 import onnxruntime
 from onnx import helper
 
-
-logging.disable(logging.NOTSET)
-
 OPERATIONS = {}
 
 

@@ -1,6 +1,7 @@
 """MIL operations that move elements: shapes, slices, pads, gathers and scatters."""
 
 import numpy
+from onnx import helper
 
 from mil_registry import operation
 
