@@ -8,7 +8,7 @@
 #include "base/mapped_file.h"
 #include "fallback/ort_runtime.h"
 #include "importer/read/model_files.h"
-#include "provider/load_setup.h"
+#include "provider/devices.h"
 #include "provider/settings.h"
 
 namespace anemone {
@@ -36,7 +36,8 @@ CacheKey KeyOf(const Settings& settings, const std::vector<Tensor>& sources) {
   if (settings.memory_limit > 0) {  // the entry says how much memory the program needs
     key.Add("need", absl::StrCat(settings.numerics, " ", settings.heed_limits));
   }
-  key.Add("loops", KeepsLoops(settings) ? "kept" : "unrolled");
+  // Another device than the software engine runs no loops (engine/loops.h).
+  if (!IsSoftwareOnly(settings)) key.Add("loops", "unrolled");
   key.Add("runtime", RuntimeIdentity(settings));
   for (const Tensor& source : sources) {
     key.Add("file", BytesText(source));
