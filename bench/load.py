@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
 """Compare the time to load a model with ONNX Runtime's.
 
-    bench/load.py [--repeat N] [--threads N] [--policy POLICY] [--run] [--quantized] [--limit RATIO] [NAME...]
+    bench/load.py [--repeat N] [--threads N] [--policy POLICY] [--run] [--cpu] [--quantized] [--manifest]
+                  [--limit RATIO] [--write PAGE] [NAME...]
 
-Loads each model of the manifest, each exported model and some recurrent models as a session of Anemone's
-Python package and as one of ONNX Runtime, by turns in one process, and prints the least times and their ratio.
-"cold": planned and compiled without the cache; "warm": with the plan from the cache. "run" (with --run): a run
-of the warm session. The slowest come first. --quantized takes the exported models as ONNX Runtime's quantizer
-writes them, static and dynamic. With --limit, the exit code is 1 if a cold ratio is above it. Build the target
-python_package first.
+Loads each model of the manifest, each exported model and some recurrent models (with --manifest only the first)
+as a session of Anemone's Python package and as one of ONNX Runtime, by turns in one process, and prints the least
+processor times, which other programs disturb little, and their ratio. "cold": planned and compiled without the
+cache; "warm": with the plan from the cache. "run" (with --run): a run of the warm session. "cpu" (with --cpu): a run
+with --policy cpu. The slowest come first. --quantized takes the exported models as ONNX Runtime's quantizer writes
+them, static and dynamic. With --limit, the exit code is 1 if a cold ratio is above it. --write puts the ratios into
+the table of the page's section "Loading". Build the target python_package first.
 """
 
 import argparse
@@ -53,13 +55,15 @@ def recurrent(folder):
             yield path.stem, path, {}
 
 
-def models(names, folder):
+def models(names, folder, only_manifest):
     """(name, path, keywords of Session) of all models, or of those whose name begins with one of `names`."""
     entries = manifest.entries()
     wanted = [e for e in entries if not names or any(e["name"].startswith(n) for n in names)]
     manifest.fetch(wanted)
     for name, path, options in manifest.runs(wanted):
         yield name, path, manifest.keywords(options)
+    if only_manifest:
+        return
     others = [(path.stem, path, {}) for path in sorted((ROOT / "models" / "exported").glob("*.onnx"))]
     for name, path, keywords in [*others, *recurrent(folder)]:
         if not names or any(name.startswith(n) for n in names):
@@ -108,9 +112,9 @@ def inputs_of(session, shapes=None):
 
 
 def milliseconds(load):
-    start = time.perf_counter()
+    start = time.process_time()
     load()
-    return (time.perf_counter() - start) * 1e3
+    return (time.process_time() - start) * 1e3
 
 
 def measure(path, keywords, arguments):
@@ -126,10 +130,14 @@ def measure(path, keywords, arguments):
         "ort": lambda: onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])}
     # The first finds files on the disk, and fills the cache.
     sessions = {name: load() for name, load in contestants.items()}
-    if arguments.run:
+    if arguments.run or arguments.cpu:
         shapes = {port.name: [max(1, size) for size in port.shape] for port in sessions["warm"].inputs}
         inputs = inputs_of(sessions["ort"], shapes)
-        contestants["run"] = lambda: sessions["warm"].run(inputs)
+        if arguments.run:
+            contestants["run"] = lambda: sessions["warm"].run(inputs)
+        if arguments.cpu:
+            on_cpu = ane.Session(path, cache=False, threads=arguments.threads, policy="cpu", **keywords)
+            contestants["cpu_run"] = lambda: on_cpu.run(inputs)
         contestants["ort_run"] = lambda: sessions["ort"].run(None, inputs)
     else:
         sessions.clear()
@@ -141,12 +149,29 @@ def measure(path, keywords, arguments):
     return {name: min(taken) for name, taken in times.items()}  # the least disturbed
 
 
+def write_table(page, rows, columns):
+    """Replaces the table of the section "Loading" of the page."""
+    table = ["| model | " + " | ".join(columns) + " |", "|---" * (1 + len(columns)) + "|"]
+    table += ["| `" + row[2] + "` | " + " | ".join(f"{ratio(row[3]):.2f}" for ratio in columns.values()) + " |"
+              for row in rows]
+    path = pathlib.Path(page)
+    before, section = path.read_text(encoding="utf-8").split("\n## Loading\n")
+    lines = section.split("\n")
+    first = next(i for i, line in enumerate(lines) if line.startswith("|"))
+    last = next((i for i in range(first, len(lines)) if not lines[i].startswith("|")), len(lines))
+    lines[first:last] = table
+    path.write_text(before + "\n## Loading\n" + "\n".join(lines), encoding="utf-8")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--repeat", type=int, default=9)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--policy", default="maximal")
     parser.add_argument("--run", action="store_true")
+    parser.add_argument("--cpu", action="store_true")
+    parser.add_argument("--manifest", action="store_true")
+    parser.add_argument("--write")
     parser.add_argument("--quantized", action="store_true")
     parser.add_argument("--limit", type=float)
     parser.add_argument("names", nargs="*")
@@ -155,7 +180,9 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         os.environ["ANEMONE_PROGRAM_CACHE"] = f"{folder}/programs"
         logging.disable(logging.WARNING)  # hides the quantizer's advice
-        taken = quantized(folder, arguments.names) if arguments.quantized else models(arguments.names, folder)
+        taken = models(arguments.names, folder, arguments.manifest)
+        if arguments.quantized:
+            taken = quantized(folder, arguments.names)
         for name, path, keywords in taken:
             try:
                 times = measure(path, keywords, arguments)
@@ -163,12 +190,18 @@ def main():
                 print(f"{name}: {str(error).splitlines()[0][:150]}", file=sys.stderr)
                 continue
             rows.append((times["cold"] / times["ort"], times["warm"] / times["ort"], name, times))
-    print(f"{'model':38} {'ORT ms':>8} {'cold ms':>8} {'warm ms':>8} {'cold/ORT':>9} {'warm/ORT':>9} "
-          f"{'warm/cold':>9}" + f"{' run/ORT':>9}" * arguments.run)
-    for cold, warm, name, times in sorted(rows, reverse=True):
-        print(f"{name:38} {times['ort']:8.1f} {times['cold']:8.1f} {times['warm']:8.1f} {cold:9.2f} "
-              f"{warm:9.2f} {times['warm'] / times['cold']:9.2f}"
-              + (f"{times['run'] / times['ort_run']:9.2f}" if arguments.run else ""))
+    columns = {"cold/ORT": lambda t: t["cold"] / t["ort"], "warm/ORT": lambda t: t["warm"] / t["ort"]}
+    if arguments.run:
+        columns["run/ORT"] = lambda t: t["run"] / t["ort_run"]
+    if arguments.cpu:
+        columns["cpu/ORT"] = lambda t: t["cpu_run"] / t["ort_run"]
+    print(f"{'model':38} {'ORT ms':>8} {'cold ms':>8} {'warm ms':>8} " + " ".join(f"{c:>8}" for c in columns))
+    rows.sort(reverse=True)
+    for _, _, name, times in rows:
+        print(f"{name:38} {times['ort']:8.1f} {times['cold']:8.1f} {times['warm']:8.1f} "
+              + " ".join(f"{ratio(times):8.2f}" for ratio in columns.values()))
+    if arguments.write:
+        write_table(arguments.write, rows, columns)
     over = sum(1 for row in rows if row[0] > 1.1)
     print(f"{len(rows)} models; cold above 1.1: {over}; warm above 1.1: {sum(1 for row in rows if row[1] > 1.1)}")
     return 1 if arguments.limit and any(row[0] > arguments.limit for row in rows) else 0

@@ -13,6 +13,7 @@
 #include "importer/opset/opsets.h"
 #include "kernels/fp16_range.h"
 #include "kernels/integers.h"
+#include "kernels/rewrites/recurrence.h"
 #include "kernels/shared/clamps.h"
 #include "rule_table.h"  // generated
 
@@ -300,6 +301,13 @@ class Chooser {
     std::optional<Cover> first;
     for (const Lowering* row : LoweringsOf(node.domain, node.op_type)) {
       if (row->match != nullptr || !Allowed(*row)) continue;
+      if (const Lowering* loop = facts_.loops ? LoopOf(*row) : nullptr) {
+        ANEMONE_ASSIGN_OR_RETURN(Cover cover, TryAllowed(*loop, Match{{id}, {}}));
+        if (cover.verdict.accepted) {
+          Take(std::move(cover));
+          return absl::OkStatus();
+        }
+      }
       ANEMONE_ASSIGN_OR_RETURN(Cover cover, TryAllowed(*row, Match{{id}, {}}));
       // If the target accepts and the user's policy refuses, do not try other units instead.
       const bool is_wish = !first && cover.verdict.layer == Layer::kPolicy;
@@ -327,11 +335,12 @@ class Chooser {
 
 }  // namespace
 
-CoverFacts::CoverFacts(const Graph& graph, bool keeps)
+CoverFacts::CoverFacts(const Graph& graph, bool keeps, bool loops)
     : view(graph),
       beyond(graph, view.Floats()),
       makers_of_unknown(MakersOfUnknown(graph)),
-      keeps(keeps) {}
+      keeps(keeps),
+      loops(loops) {}
 
 absl::StatusOr<std::vector<Cover>> ChooseCovers(CoverFacts& facts, const PlanOptions& options,
                                                 const std::vector<bool>& refused,

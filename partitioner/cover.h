@@ -27,8 +27,9 @@ struct Attempt {
 
 // What planning a graph for one target finds out, and needs for every other target too.
 struct CoverFacts {
-  // `keeps`: keep what was tried, because another target follows.
-  CoverFacts(const Graph& graph, bool keeps);
+  // `keeps`: keep what was tried, because another target follows. `loops`: recurrences become loops
+  // (engine/loops.h).
+  CoverFacts(const Graph& graph, bool keeps, bool loops);
   CoverFacts(const CoverFacts&) = delete;
   CoverFacts& operator=(const CoverFacts&) = delete;
 
@@ -42,7 +43,7 @@ struct CoverFacts {
   // PlanOptions::clamp_activations.
   absl::flat_hash_map<Tried, Attempt> attempts;
   absl::flat_hash_map<Tried, std::shared_ptr<const Verdict>> ranges;  // JudgeRange(), or null
-  const bool keeps;
+  const bool keeps, loops;
 };
 
 // The nodes that one lowering covers, or one node that no lowering covers.

@@ -15,6 +15,7 @@
 #include "base/near_names.h"
 #include "base/status_macros.h"
 #include "base/usage_error.h"
+#include "engine/loops.h"
 #include "engine/target_questions.h"
 #include "importer/opset/opsets.h"
 #include "kernels/fp16_range.h"
@@ -279,8 +280,8 @@ absl::Status CheckRefusedNodes(const Model& model, const Plan& plan, const Polic
 }  // namespace
 
 struct Planner::GraphFacts {
-  GraphFacts(const Model& model, const Graph& graph, bool keeps)
-      : covers(graph, keeps), opset_classes(OpsetClasses(graph)), sizes(model, graph) {}
+  GraphFacts(const Model& model, const Graph& graph, bool keeps, bool loops)
+      : covers(graph, keeps, loops), opset_classes(OpsetClasses(graph)), sizes(model, graph) {}
 
   CoverFacts covers;
   const std::vector<int> opset_classes;
@@ -301,13 +302,13 @@ struct Planner::Made {
   std::vector<Warnings> design;  // for each set of targets that have the same
 };
 
-Planner::Planner(const Model& model, const PlanOptions& options, size_t targets)
-    : model_(model), options_(options), is_one_(targets == 1) {}
+Planner::Planner(const Model& model, const PlanOptions& options, size_t targets, bool loops)
+    : model_(model), options_(options), is_one_(targets == 1), loops_(loops) {}
 Planner::~Planner() = default;
 
 Planner::GraphFacts& Planner::FactsOf(const Graph& graph) {
   std::unique_ptr<GraphFacts>& facts = facts_[&graph];
-  if (facts == nullptr) facts = std::make_unique<GraphFacts>(model_, graph, !is_one_);
+  if (facts == nullptr) facts = std::make_unique<GraphFacts>(model_, graph, !is_one_, loops_);
   return *facts;
 }
 
@@ -391,6 +392,19 @@ absl::StatusOr<Plan> MakePlan(const Model& model, const PlanOptions& options) {
   return Planner(model, options, 1).Make(*options.target);
 }
 
+absl::StatusOr<Plan> MakeRunPlan(const Model& model, const PlanOptions& options) {
+  return Planner(model, options, 1, /*loops=*/true).Make(*options.target);
+}
+
+bool HasLoops(const Plan& plan) {
+  return std::any_of(plan.segments.begin(), plan.segments.end(), [](const Segment& segment) {
+    const auto& bodies = segment.bodies;
+    return HasLoops(segment.network) ||
+           std::any_of(bodies.begin(), bodies.end(),
+                       [](const PlannedBody& body) { return HasLoops(body.plan); });
+  });
+}
+
 namespace {
 
 void SetTarget(const Target& target, Plan& plan) {
@@ -441,6 +455,11 @@ absl::StatusOr<Plan> Planner::Make(const Target& target) {
   ANEMONE_ASSIGN_OR_RETURN(Made* const made, FindOrMake());
   Plan plan = is_one_ ? std::move(made->plan) : made->plan;
   SetTarget(target, plan);
+  if (loops_ && HasLoops(plan)) {
+    plan.costs = std::make_shared<const PlanCosts>();
+    AddImportWarnings(model_, plan);
+    return plan;
+  }
   plan.costs = std::make_shared<const PlanCosts>(CostsOf(model_, plan, made->names));
   AddCostWarnings(options_.policy, plan);
   const std::vector<PlanWarning>& design = DesignWarningsOf(plan, *made);

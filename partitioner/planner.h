@@ -21,8 +21,8 @@ namespace anemone {
 class Planner {
  public:
   // Borrows the model; the target of `options` is not used. `targets`: how many plans are to be
-  // made; for one, nothing is kept.
-  Planner(const Model& model, const PlanOptions& options, size_t targets);
+  // made; for one, nothing is kept. `loops`: as MakeRunPlan().
+  Planner(const Model& model, const PlanOptions& options, size_t targets, bool loops = false);
   ~Planner();
   Planner(const Planner&) = delete;
   Planner& operator=(const Planner&) = delete;
@@ -44,10 +44,18 @@ class Planner {
 
   const Model& model_;
   PlanOptions options_;
-  const bool is_one_;
+  const bool is_one_, loops_;
   std::map<const Graph*, std::unique_ptr<GraphFacts>> facts_;
   std::vector<Made> made_;  // a plan for each set of targets that have the same
 };
+
+// As MakePlan(), for a plan that the software engine runs in fast mode: recurrences are loops
+// (engine/loops.h), and nodes are placed the same. A plan with loops has no costs and no warnings
+// about the design, because it would have to be unrolled for them. The policy neither refuses units
+// nor needs costs.
+absl::StatusOr<Plan> MakeRunPlan(const Model& model, const PlanOptions& options);
+
+bool HasLoops(const Plan& plan);
 
 }  // namespace anemone
 

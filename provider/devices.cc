@@ -37,12 +37,15 @@ absl::StatusOr<std::unique_ptr<Device>> MakeDevice(const Settings& settings, con
   return MakeFallbackDevice(std::move(apple), std::move(device), std::move(note));
 }
 
-std::string DeviceText(const Settings& settings) {
+bool IsSoftwareOnly(const Settings& settings) {
+  if (settings.device != "auto") return settings.device == "software";
   const auto target = FindTarget(settings.target);
   const bool is_exact = absl::StartsWith(settings.numerics, "exact");
-  const bool is_apple = settings.device == "apple" || (settings.device == "auto" && target.ok() &&
-                                                       WantsApple(settings, **target, is_exact));
-  return is_apple ? "the engine of this Mac" : "software engine on this CPU";
+  return !target.ok() || !WantsApple(settings, **target, is_exact);
+}
+
+std::string DeviceText(const Settings& settings) {
+  return IsSoftwareOnly(settings) ? "software engine on this CPU" : "the engine of this Mac";
 }
 
 }  // namespace anemone

@@ -28,6 +28,9 @@ absl::StatusOr<std::unique_ptr<Device>> MakeDevice(const Settings& settings, con
 // settings are valid.
 std::string DeviceText(const Settings& settings);
 
+// Whether the software engine alone runs the programs. The settings are valid.
+bool IsSoftwareOnly(const Settings& settings);
+
 // What the devices of a session tell. Thread-safe.
 class DeviceNotes {
  public:

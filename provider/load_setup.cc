@@ -9,6 +9,17 @@
 
 namespace anemone {
 
+bool KeepsLoops(const Settings& settings) {
+  const auto planning = PlanOptionsOf(settings);
+  const auto numerics = NumericsMode::Parse(settings.numerics);
+  if (!planning.ok() || !numerics.ok() || numerics->is_exact()) return false;
+  const Policy& policy = planning->policy;
+  return planning->route == Route::kNetplist && policy.aim == Policy::Aim::kMaxEngine &&
+         policy.refused_units.empty() && !settings.clamp_activations && !settings.hazards &&
+         !settings.heed_limits && settings.memory_limit == 0 && IsSoftwareOnly(settings) &&
+         !settings.device_limits;
+}
+
 absl::StatusOr<LoadSetup> MakeLoadSetup(const Settings& settings, Bucketing::Import import,
                                         const std::string& path,
                                         std::shared_ptr<const std::string> bytes) {
@@ -20,6 +31,7 @@ absl::StatusOr<LoadSetup> MakeLoadSetup(const Settings& settings, Bucketing::Imp
       .import = std::move(import)};
   ANEMONE_ASSIGN_OR_RETURN(setup.planning, RunPlanOptionsOf(settings));
   setup.planning.bodies = true;
+  setup.keeps_loops = KeepsLoops(settings);
   setup.software.observed = settings.hazards;
   ANEMONE_ASSIGN_OR_RETURN(setup.software.numerics, NumericsMode::Parse(settings.numerics));
   setup.memory = std::make_shared<MemoryBudget>(settings.memory_limit);

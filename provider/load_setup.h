@@ -37,6 +37,7 @@ struct LoadSetup {
   // programs if the device can reload them. Null: there is none.
   std::shared_ptr<const LoadedModel> before;
   PlanOptions planning;
+  bool keeps_loops = false;  // KeepsLoops()
   SoftwareOptions software;
   std::shared_ptr<MemoryBudget> memory;
   std::shared_ptr<LazyRuntime> runtime;
@@ -45,6 +46,10 @@ struct LoadSetup {
   std::shared_ptr<RangeWatch> watch;
   std::shared_ptr<DeviceNotes> notes;
 };
+
+// Whether plans that run with these settings have loops (MakeRunPlan()): nothing looks at the units
+// of a loop one by one. The settings are valid.
+bool KeepsLoops(const Settings& settings);
 
 // Of the model at `path`, or in memory if `bytes` is not null. Errors: those of settings.
 absl::StatusOr<LoadSetup> MakeLoadSetup(const Settings& settings, Bucketing::Import import,

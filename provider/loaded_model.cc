@@ -7,6 +7,7 @@
 #include "importer/importer.h"
 #include "importer/read/bindings.h"
 #include "partitioner/plan_text.h"
+#include "partitioner/planner.h"
 #include "provider/ports.h"
 #include "provider/weight_check.h"
 #include "provider/weights/same_plan.h"
@@ -37,6 +38,13 @@ std::function<absl::StatusOr<Planned>()> PlanLater(const LoadSetup& setup,
     ANEMONE_ASSIGN_OR_RETURN(Plan plan, MakePlan(model, setup.planning));
     return Planned{std::move(model), std::move(plan)};
   };
+}
+
+// A model that is not run in this process is unrolled: another device may run it. New weights are
+// for the units of the model that runs.
+bool MayLoop(const LoadSetup& setup, bool is_edited) {
+  return setup.keeps_loops && setup.compiles && !is_edited &&
+         (setup.before == nullptr || HasLoops(setup.before->planned.plan));
 }
 
 }  // namespace
@@ -151,11 +159,18 @@ absl::StatusOr<std::unique_ptr<LoadedModel>> LoadedModel::Make(const LoadSetup& 
   Planned& planned = made->planned;
   planned.model = std::move(imported.model);
   Stopwatch watch;
-  ANEMONE_ASSIGN_OR_RETURN(planned.plan, MakePlan(planned.model, setup.planning));
+  ANEMONE_ASSIGN_OR_RETURN(planned.plan, MayLoop(setup, is_edited)
+                                             ? MakeRunPlan(planned.model, setup.planning)
+                                             : MakePlan(planned.model, setup.planning));
   setup.arena->execute([&] { WarnOfWeights(planned.model, planned.plan); });
   made->load_times.plan = watch.Lap();
   made->summary = SummaryOf(planned.plan);
-  made->line = anemone::PlanLine(planned.model, planned.plan);
+  if (HasLoops(planned.plan)) {  // who asks where nodes run gets the plan with all units
+    made->plan_again = PlanLater(setup, importing);
+    made->is_unasked = true;
+  } else {
+    made->line = anemone::PlanLine(planned.model, planned.plan);
+  }
   if (setup.before != nullptr) ANEMONE_RETURN_IF_ERROR(CheckSamePlan(*setup.before, *made));
   MemoryNeed need;
   if (setup.memory->is_limited()) {
@@ -201,6 +216,7 @@ absl::StatusOr<std::unique_ptr<LoadedModel>> LoadedModel::Find(const LoadSetup& 
   made->summary = std::move(found->facts.summary);
   made->places = std::move(found->facts.places);
   made->plan_again = PlanLater(setup, importing);
+  made->is_unasked = made->line.empty();  // its plan has loops
   made->load_times.load = watch.Lap();
   ANEMONE_RETURN_IF_ERROR(made->TakeResources(setup, found->facts.need));
   ANEMONE_ASSIGN_OR_RETURN(

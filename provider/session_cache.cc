@@ -8,6 +8,7 @@
 #include "base/mapped_file.h"
 #include "fallback/ort_runtime.h"
 #include "importer/read/model_files.h"
+#include "provider/devices.h"
 #include "provider/settings.h"
 
 namespace anemone {
@@ -28,13 +29,15 @@ std::string RuntimeIdentity(const Settings& settings) {
 
 CacheKey KeyOf(const Settings& settings, const std::vector<Tensor>& sources) {
   CacheKey key;
-  key.Add("session", "3");  // the version of session_package.h
+  key.Add("session", "4");  // the version of session_package.h
   for (const Setting& setting : AllSettings()) {
     if (setting.key != nullptr) key.Add(setting.name, setting.key(settings));
   }
   if (settings.memory_limit > 0) {  // the entry says how much memory the program needs
     key.Add("need", absl::StrCat(settings.numerics, " ", settings.heed_limits));
   }
+  // Another device than the software engine runs no loops (engine/loops.h).
+  if (!IsSoftwareOnly(settings)) key.Add("loops", "unrolled");
   key.Add("runtime", RuntimeIdentity(settings));
   for (const Tensor& source : sources) {
     key.Add("file", BytesText(source));

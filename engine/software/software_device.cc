@@ -10,21 +10,16 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "anemone/compressed.h"
-#include "base/idle_pool.h"
-#include "base/mapped_file.h"
 #include "base/status_macros.h"
-#include "engine/constant.h"
-#include "engine/constant_id.h"
 #include "engine/device.h"
-#include "engine/repeats.h"
+#include "engine/loops.h"
 #include "engine/software/exact_plan.h"
 #include "engine/software/fusion.h"
 #include "engine/software/placement.h"
+#include "engine/software/unit_program.h"
 #include "engine/software/views.h"
 #include "engine/unit_kind.h"
 #include "math/core/half.h"
-#include "math/core/scratch.h"
-#include "math/core/shared_pack.h"
 #include "math/move/convert.h"
 
 namespace anemone {
@@ -32,159 +27,17 @@ namespace {
 
 using math::Half;
 
-using Buffer = std::unique_ptr<Half[], math::AlignedFree>;
-
-Buffer AllocateHalves(int64_t count) {
-  const auto bytes = count * static_cast<int64_t>(sizeof(Half));
-  return Buffer(static_cast<Half*>(math::AllocateAligned(bytes, true)));
-}
-
-// A pointer into the memory of a port. It is set in every run, because the caller's memory changes.
-template <class T>
-struct PortUse {
-  T** data;
-  Slot place;
-};
-
-// The memory and the prepared calls of one run.
-struct RunMemory {
-  Buffer arena;
-  std::vector<std::vector<UnitCall>> calls;  // by chain
-  std::vector<PortUse<const Half>> reads;    // operands that are in ports
-  std::vector<PortUse<Half>> writes;         // results that are in ports
-};
-
 class SoftwareProgram final : public Program {
  public:
-  Network network;  // its weights are dropped after they are prepared, except in exact mode
+  UnitProgram units;  // its weights are dropped, except in exact mode
   std::optional<math::Numerics> exact;
   std::vector<ExactStep> steps;  // by unit, in exact mode
-  std::vector<Prepared> prepared;
-  std::vector<std::shared_ptr<const Buffer>> constants;
-  std::optional<Views> views;
-  std::vector<Chain> chains;  // of units, in the order they run
-  SlotPlan placement;
 
   void set_ports(std::vector<ProgramPort> inputs, std::vector<ProgramPort> outputs) {
     inputs_ = std::move(inputs);
     outputs_ = std::move(outputs);
   }
-
-  Slot SlotOf(const Operand& operand) const {
-    const Root root = views->RootOf(operand);
-    const int index = root.operand.index;
-    Slot place = {Slot::In::kConstant, index};
-    if (root.operand.source == Operand::Source::kInput) place = placement.inputs[index];
-    if (root.operand.source == Operand::Source::kUnit) place = placement.units[index];
-    place.offset += root.offset;
-    return place;
-  }
-
-  // `request` may be null if the place is not in a port.
-  Half* At(const Slot& place, Half* arena, const Request* request) const {
-    switch (place.in) {
-      case Slot::In::kConstant:
-        return constants[place.port]->get() + place.offset;
-      case Slot::In::kInput:
-        return reinterpret_cast<Half*>(const_cast<std::byte*>(request->inputs[place.port])) +
-               place.offset;
-      case Slot::In::kOutput:
-        return reinterpret_cast<Half*>(request->outputs[place.port]) + place.offset;
-      case Slot::In::kArena:
-        break;
-    }
-    return arena + place.offset;
-  }
-
-  RunMemory TakeMemory() const {
-    if (auto idle = idle_.Take()) return *std::move(idle);
-    return MakeMemory();
-  }
-  void GiveBack(RunMemory memory) const { idle_.GiveBack(std::move(memory)); }
-
- private:
-  RunMemory MakeMemory() const;
-
-  mutable IdlePool<RunMemory> idle_;
 };
-
-RunMemory SoftwareProgram::MakeMemory() const {
-  RunMemory memory = {.arena = AllocateHalves(placement.arena_halves)};
-  Half* const arena = memory.arena.get();
-  if (arena == nullptr) return memory;
-  const auto set = [&](auto& view, const Dims& dims, const Slot& place, auto& uses) {
-    view.dims = dims;
-    if (place.in == Slot::In::kInput || place.in == Slot::In::kOutput) {
-      uses.push_back({&view.data, place});
-    } else {
-      view.data = At(place, arena, nullptr);
-    }
-  };
-  for (const Chain& chain : chains) {
-    std::vector<UnitCall>& calls = memory.calls.emplace_back(chain.size());
-    for (size_t i = 0; i < chain.size(); ++i) {
-      const Unit& unit = network.units[chain[i].unit];
-      UnitCall& call = calls[i];
-      call.unit = &unit;
-      call.prepared = prepared[chain[i].unit].get();
-      call.in.resize(unit.bottoms.size());
-      for (size_t k = 0; k < call.in.size(); ++k) {
-        const Operand& operand = unit.bottoms[k];
-        set(call.in[k], network.DimsOf(operand), SlotOf(operand), memory.reads);
-      }
-      set(call.out, unit.dims, placement.units[chain[i].unit], memory.writes);
-    }
-  }
-  return memory;
-}
-
-absl::StatusOr<std::shared_ptr<const Buffer>> ToHalves(const Constant& constant) {
-  const int64_t count = constant.dims.elements();
-  auto halves = math::SharedPack<Buffer>({.id = IdOf(constant.tensor), .layout = {count}}, [&] {
-    Buffer made = AllocateHalves(count);
-    if (made != nullptr) {
-      ReadHalves(constant.tensor, 0, {made.get(), static_cast<size_t>(count)});
-    }
-    return made;
-  });
-  if (*halves == nullptr) return absl::ResourceExhaustedError("constant: out of memory");
-  return halves;
-}
-
-absl::StatusOr<Prepared> PrepareUnit(const Network& network, const Unit& unit) {
-  auto prepared = unit.kind->Prepare(unit.params.get(), network.BottomsOf(unit), unit.weights);
-  if (prepared.ok()) return prepared;
-  return absl::Status(prepared.status().code(),
-                      absl::StrCat("unit '", unit.name, "': ", prepared.status().message()));
-}
-
-// Releases the mapped pages of a constant: the program has its own copy in another form.
-void GiveBack(const Tensor& constant) {
-  if (constant.compressed() == nullptr) MappedFile::GiveBack(constant.bytes());
-}
-
-// The prepared data of every unit.
-absl::StatusOr<std::vector<Prepared>> PrepareUnits(const Network& network) {
-  std::vector<Prepared> all;
-  all.reserve(network.units.size());
-  Repeats repeats(network);
-  for (size_t i = 0; i < network.units.size(); ++i) {
-    const Unit& unit = network.units[i];
-    const int before = repeats.Of(static_cast<int>(i));
-    if (before >= 0 && SameWeights(unit, network.units[before])) {
-      all.push_back(all[before]);
-      continue;
-    }
-    if (!unit.kind->computes()) {
-      return absl::UnimplementedError(
-          absl::StrCat("unit '", unit.name, "': ", unit.kind->type, " can be checked but not run"));
-    }
-    ANEMONE_ASSIGN_OR_RETURN(Prepared prepared, PrepareUnit(network, unit));
-    all.push_back(std::move(prepared));
-    for (const Tensor& weight : unit.weights) GiveBack(weight);
-  }
-  return all;
-}
 
 std::vector<ProgramPort> InputPorts(const Network& network, Route route) {
   std::vector<ProgramPort> ports;
@@ -235,41 +88,31 @@ class SoftwareDevice final : public Device {
                            : absl::StrCat("unit '", network.units[checked.unit].name, "'"),
           ": ", target.option_name(), " refuses it: ", checked.verdict.message));
     }
-    auto program = std::make_unique<SoftwareProgram>();
-    program->network = network;
-    if (options_.numerics.is_exact()) program->exact = options_.numerics.On(target);
-    for (const Constant& constant : network.constants) {
-      // Units that use indices prepare them from the tensor; other readers get them as fp16
-      // numbers.
-      if (!IsEngineConstant(constant.tensor.type()) &&
-          constant.tensor.type() != DataType::kUInt16) {
-        return absl::UnimplementedError(absl::StrCat(
-            "a constant of ", DataTypeName(constant.tensor.type()), " can be checked but not run"));
-      }
-      ANEMONE_ASSIGN_OR_RETURN(auto halves, ToHalves(constant));
-      GiveBack(constant.tensor);
-      program->constants.push_back(std::move(halves));
+    const bool fuses = Fuses(options_);
+    if (!fuses && HasLoops(network)) {  // values in a loop cannot be seen or rounded one by one
+      ANEMONE_ASSIGN_OR_RETURN(const Network unrolled, Unrolled(network, target, route));
+      return Compile(unrolled, target, route);
     }
-    ANEMONE_ASSIGN_OR_RETURN(program->prepared, PrepareUnits(network));
+    auto program = std::make_unique<SoftwareProgram>();
+    if (options_.numerics.is_exact()) program->exact = options_.numerics.On(target);
+    ANEMONE_RETURN_IF_ERROR(program->units.Prepare(network));
+    program->set_ports(InputPorts(network, route), OutputPorts(network, route));
+    program->units.Place(program->inputs(), program->outputs(), fuses,
+                         /*inputs_in_place=*/!options_.numerics.is_exact());
+    Network& own = program->units.network;
     if (program->exact) {
       program->steps = PlanExact(network, *program->exact);
     } else if (!options_.observed) {
-      for (Unit& unit : program->network.units) unit.weights.clear();
+      for (Unit& unit : own.units) unit.weights.clear();
     }
-    for (Constant& constant : program->network.constants) constant.tensor = Tensor();
-    program->set_ports(InputPorts(network, route), OutputPorts(network, route));
-    const bool fuses = Fuses(options_);
-    program->views.emplace(
-        network, fuses ? absl::MakeConstSpan(program->prepared) : absl::Span<const Prepared>());
-    program->chains = FuseUnits(network, *program->views, fuses);
-    program->placement = PlacementOf(network, *program->views, program->chains, route, options_);
+    for (Constant& constant : own.constants) constant.tensor = Tensor();
     return program;
   }
 
   absl::StatusOr<std::unique_ptr<Program>> WithConstants(const Program& base,
                                                          const NewConstants& changed) override {
     auto program = std::make_unique<SoftwareProgram>(static_cast<const SoftwareProgram&>(base));
-    Network& network = program->network;
+    Network& network = program->units.network;
     std::vector<int> stale;  // units
     for (const NewConstants::OfUnit& unit : changed.units) {
       network.units[unit.unit].weights = unit.weights;
@@ -279,7 +122,7 @@ class SoftwareDevice final : public Device {
     for (const NewConstants::Operand& operand : changed.operands) {
       Constant& constant = network.constants[operand.constant];
       constant.tensor = operand.tensor;
-      ANEMONE_ASSIGN_OR_RETURN(program->constants[operand.constant], ToHalves(constant));
+      ANEMONE_ASSIGN_OR_RETURN(program->units.constants[operand.constant], ToHalves(constant));
       is_new[operand.constant] = true;
     }
     for (size_t i = 0; !changed.operands.empty() && i < network.units.size(); ++i) {
@@ -290,7 +133,7 @@ class SoftwareDevice final : public Device {
       if (reads) stale.push_back(static_cast<int>(i));
     }
     for (int i : stale) {
-      ANEMONE_ASSIGN_OR_RETURN(program->prepared[i], PrepareUnit(network, network.units[i]));
+      ANEMONE_ASSIGN_OR_RETURN(program->units.prepared[i], PrepareUnit(network, network.units[i]));
     }
     if (program->exact) {
       program->steps = PlanExact(network, *program->exact);
@@ -305,13 +148,13 @@ class SoftwareDevice final : public Device {
 
   absl::Status Run(const Program& base, const Request& request) override {
     const auto& program = static_cast<const SoftwareProgram&>(base);
-    RunMemory memory = program.TakeMemory();
+    RunMemory memory = program.units.TakeMemory();
     if (memory.arena == nullptr) {
-      return absl::ResourceExhaustedError(
-          absl::StrCat("run: cannot allocate ", program.placement.arena_halves * 2, " bytes"));
+      return absl::ResourceExhaustedError(absl::StrCat(
+          "run: cannot allocate ", program.units.placement.arena_halves * 2, " bytes"));
     }
     Walk(program, request, memory);
-    program.GiveBack(std::move(memory));
+    program.units.GiveBack(std::move(memory));
     return absl::OkStatus();
   }
 
@@ -357,21 +200,21 @@ class SoftwareDevice final : public Device {
   }
 
   static void Walk(const SoftwareProgram& program, const Request& request, RunMemory& memory) {
-    const Network& network = program.network;
+    const UnitProgram& units = program.units;
+    const Network& network = units.network;
     Half* const arena = memory.arena.get();
-    for (const auto& use : memory.reads) *use.data = program.At(use.place, arena, &request);
-    for (const auto& use : memory.writes) *use.data = program.At(use.place, arena, &request);
+    units.SetPorts(memory, request);
     for (size_t i = 0; i < network.inputs.size(); ++i) {
-      if (program.placement.inputs[i].in == Slot::In::kInput) continue;
+      if (units.placement.inputs[i].in == Slot::In::kInput) continue;
       const SurfaceLayout& layout = program.inputs()[i].layout;
       Stage(program, layout, request.inputs[i],
-            program.At(program.placement.inputs[i], arena, &request));
+            units.At(units.placement.inputs[i], arena, &request));
     }
-    for (size_t i = 0; i < program.chains.size(); ++i) {
+    for (size_t i = 0; i < units.chains.size(); ++i) {
       const std::vector<UnitCall>& calls = memory.calls[i];
       absl::Time start = request.on_unit != nullptr ? absl::Now() : absl::Time();
       if (program.exact && request.on_values == nullptr) {
-        RunExact(program, program.chains[i][0].unit, request, calls[0]);
+        RunExact(program, units.chains[i][0].unit, request, calls[0]);
       } else {
         RunChain(calls);
       }
@@ -384,10 +227,10 @@ class SoftwareDevice final : public Device {
       }
     }
     for (size_t i = 0; i < network.outputs.size(); ++i) {
-      if (program.placement.direct_outputs[i]) continue;
+      if (units.placement.direct_outputs[i]) continue;
       const SurfaceLayout& layout = program.outputs()[i].layout;
       math::ConvertStrided(layout.dims.extent,
-                           program.At(program.SlotOf(network.outputs[i].from), arena, &request),
+                           units.At(units.SlotOf(network.outputs[i].from), arena, &request),
                            math::DenseLayout(math::Element::kHalf, layout.dims.extent),
                            request.outputs[i], MathLayout(layout));
     }

@@ -1,10 +1,7 @@
 // LSTM, GRU and RNN, for which no target has a unit (op_matrix.json: "unroll a fixed number of
-// steps into conv/matmul/activation"). The steps are unrolled into units.
-//
-// The contribution of the inputs to all gates is one product for all steps. Each step adds the
-// contribution of the state, a 1x1 convolution with bias over a batch of states (batch, hidden, 1,
-// 1), and splits the gates along the channels. All intermediate values are fp16, so a step adds an
-// error of a few ulps to a state of magnitude 1. The error fades as the state is overwritten.
+// steps into conv/matmul/activation"). The steps are unrolled into units
+// (kernels/rewrites/recurrent_steps.h). For a plan that is only run they stay a loop
+// (kernels/rewrites/recurrence.h).
 #include <algorithm>
 #include <optional>
 #include <string>
@@ -14,11 +11,10 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "engine/constant.h"
-#include "kernels/activation/neuron.h"
-#include "kernels/conv/conv.h"
-#include "kernels/elementwise/elementwise.h"
 #include "kernels/node_inputs.h"
+#include "kernels/rewrites/recurrence.h"
 #include "kernels/rewrites/recurrent_form.h"
+#include "kernels/rewrites/recurrent_steps.h"
 #include "kernels/units/concat.h"
 #include "kernels/units/input_view.h"
 #include "kernels/units/linear.h"
@@ -27,22 +23,11 @@
 namespace anemone {
 namespace {
 
-// The elements from `first` on, in the shape `dims`, as a view that does not copy the constant.
-Tensor PartOf(const Tensor& tensor, int64_t first, std::vector<int64_t> dims) {
-  if (tensor.is_fill()) return Tensor::Fill(tensor.type(), std::move(dims), tensor.bytes());
-  const int64_t bytes = ByteSize(tensor.type(), dims), each = BitsOf(tensor.type()) / 8;
-  // The steps share one owner, so that the weights are packed once (engine/constant_id.h). The
-  // bytes of a compressed tensor belong to the tensor itself.
-  std::shared_ptr<const void> owner = tensor.owner();
-  if (tensor.compressed() != nullptr) owner = std::make_shared<const Tensor>(tensor);
-  return Tensor::View(tensor.type(), std::move(dims), tensor.bytes().subspan(first * each, bytes),
-                      std::move(owner));
-}
-
 // The constants of one direction.
 struct Weights {
-  Tensor w, r;
-  std::optional<Tensor> w_bias, r_bias;
+  Tensor w;
+  std::optional<Tensor> w_bias;
+  RecurrentWeights of_state;
 };
 
 Weights WeightsOf(const Node& node, LowerContext& c, const RecurrentForm& form, int64_t direction) {
@@ -50,12 +35,12 @@ Weights WeightsOf(const Node& node, LowerContext& c, const RecurrentForm& form, 
   Weights weights;
   weights.w = PartOf(*c.view().Constant(node.inputs[1]), direction * rows * form.inputs,
                      {rows, form.inputs});
-  weights.r = PartOf(*c.view().Constant(node.inputs[2]), direction * rows * form.hidden,
-                     {rows, form.hidden});
+  weights.of_state.r = PartOf(*c.view().Constant(node.inputs[2]), direction * rows * form.hidden,
+                              {rows, form.hidden});
   if (HasInput(node, 3)) {
     const Tensor& b = *c.view().Constant(node.inputs[3]);
     weights.w_bias = PartOf(b, direction * 2 * rows, {rows});
-    weights.r_bias = PartOf(b, direction * 2 * rows + rows, {rows});
+    weights.of_state.bias = PartOf(b, direction * 2 * rows + rows, {rows});
   }
   return weights;
 }
@@ -65,15 +50,10 @@ bool IsZero(const Tensor& tensor) {
   return std::all_of(values.begin(), values.end(), [](float v) { return v == 0; });
 }
 
-// The state of a cell, each value (batch, hidden, 1, 1). nullopt stands for zeros.
-struct State {
-  std::optional<Operand> h, c;
-};
-
-// Unrolls one direction of one node. Intermediate values are (batch, gates * hidden, 1, 1).
-class Unroller {
+// One direction of one node.
+class Direction {
  public:
-  Unroller(LowerContext& c, const Node& node, const RecurrentForm& form, int64_t direction)
+  Direction(LowerContext& c, const Node& node, const RecurrentForm& form, int64_t direction)
       : c_(c),
         node_(node),
         form_(form),
@@ -81,75 +61,49 @@ class Unroller {
         weights_(WeightsOf(node, c, form, direction)) {}
 
   // Returns the output of every step, in the order of the sequence, and the last state.
-  absl::Status Run(std::vector<Operand>& outputs, State& state) {
-    ANEMONE_ASSIGN_OR_RETURN(state.h, Initial(5));
-    if (form_.cell == RecurrentCell::kLstm) {
-      ANEMONE_ASSIGN_OR_RETURN(state.c, Initial(6));
-    }
-    Operand inputs = InputGates();
-    const bool backwards = direction_ == 1 || form_.backwards;
-    outputs.resize(form_.steps);
-    std::optional<StepUnits> made;  // of a step with a state; only the first may have none
-    for (int64_t i = 0; i < form_.steps; ++i) {
-      const int64_t step = backwards ? form_.steps - 1 - i : i;
-      const Operand x = Sliced(c_, inputs, Axis::kC, step, 1);
-      if (made) {
-        Repeat(*made, x, state);
-      } else {
-        const StepUnits units{NumberOfUnits(), x, state};
-        ANEMONE_RETURN_IF_ERROR(Step(AsState(x, form_.gates), state));
-        if (units.before.h) made = {units.first, units.x, units.before, NumberOfUnits(), state};
-      }
-      outputs[step] = *state.h;
-    }
+  absl::Status Unroll(std::vector<Operand>& outputs, RecurrentState& state) {
+    ANEMONE_ASSIGN_OR_RETURN(state, Initial());
+    const Operand inputs = InputGates();
+    outputs = AddSteps(c_, StepOf(), weights_.of_state, inputs, order(), state);
+    return absl::OkStatus();
+  }
+
+  // The same as one unit: the outputs are one value (1, steps, batch, hidden). Without `gives_cell`
+  // the last cell state is not there.
+  absl::Status Loop(bool gives_cell, Operand& outputs, RecurrentState& state) {
+    ANEMONE_ASSIGN_OR_RETURN(state, Initial());
+    const Operand inputs = InputGates();
+    const Operand all =
+        Recurrence(c_, StepOf(), weights_.of_state, inputs, order(), state, gives_cell);
+    outputs = Sliced(c_, all, Axis::kC, 0, form_.steps);
+    state = {Sliced(c_, all, Axis::kC, order().backwards ? 0 : form_.steps - 1, 1), std::nullopt};
+    if (gives_cell) state.c = Sliced(c_, all, Axis::kC, form_.steps, 1);
     return absl::OkStatus();
   }
 
  private:
-  // The units that a step became, with what they read and compute.
-  struct StepUnits {
-    int first = 0;
-    Operand x;
-    State before;
-    int end = 0;
-    State after;
-  };
+  StepOrder order() const {
+    return {.steps = form_.steps, .backwards = direction_ == 1 || form_.backwards};
+  }
 
-  int NumberOfUnits() const { return static_cast<int>(c_.network().units.size()); }
+  NeuronType Function(size_t i) const {
+    const size_t each = form_.functions.size() / form_.directions;
+    return form_.functions[direction_ * each + std::min(i, each - 1)];
+  }
 
-  // Appends copies of the units of a step that read another input and another state. Copies share
-  // their parameters, so that each unit is checked once (engine/repeats.h).
-  void Repeat(const StepUnits& step, const Operand& x, State& state) {
-    const int shift = NumberOfUnits() - step.first;
-    const State before = state;
-    const auto moved = [&](const Operand& operand) {
-      if (operand == step.x) return x;
-      if (operand == step.before.h) return *before.h;
-      if (operand == step.before.c) return *before.c;
-      Operand copy = operand;
-      if (copy.source == Operand::Source::kUnit && copy.index >= step.first) copy.index += shift;
-      return copy;
-    };
-    for (int i = step.first; i < step.end && c_.ok(); ++i) {
-      const Unit unit = c_.network().units[i];
-      std::vector<Operand> bottoms = unit.bottoms;
-      std::transform(bottoms.begin(), bottoms.end(), bottoms.begin(), moved);
-      c_.AddUnit(*unit.kind, unit.params, std::move(bottoms), unit.weights);
+  RecurrentStep StepOf() const {
+    return {form_.cell,  form_.batch, form_.hidden, form_.linear_before_reset,
+            Function(0), Function(1), Function(2)};
+  }
+
+  // The initial state, without values that are zero or omitted.
+  absl::StatusOr<RecurrentState> Initial() {
+    RecurrentState state;
+    ANEMONE_ASSIGN_OR_RETURN(state.h, Initial(5));
+    if (form_.cell == RecurrentCell::kLstm) {
+      ANEMONE_ASSIGN_OR_RETURN(state.c, Initial(6));
     }
-    state.h = moved(*step.after.h);
-    if (step.after.c) state.c = moved(*step.after.c);
-  }
-
-  NeuronType Function(int i) const {
-    return form_.functions[direction_ * form_.functions.size() / form_.directions + i];
-  }
-
-  Operand AsState(const Operand& x, int64_t gates) {
-    return ReshapeToDims(c_, x, MakeDims(form_.batch, gates * form_.hidden, 1, 1));
-  }
-
-  Operand Gate(const Operand& gates, int64_t first, int64_t count = 1) {
-    return Sliced(c_, gates, Axis::kC, first * form_.hidden, count * form_.hidden);
+    return state;
   }
 
   // The initial state of this direction from input `i`, which has both directions. nullopt if it is
@@ -166,7 +120,7 @@ class Unroller {
     Operand x = c_.In(node_.inputs[i]);
     // The input is (directions, batch, hidden) or (batch, directions, hidden), on N, C and W.
     x = Sliced(c_, x, form_.batch_first ? Axis::kC : Axis::kN, direction_, 1);
-    x = AsState(x, 1);
+    x = ReshapeToDims(c_, x, MakeDims(form_.batch, form_.hidden, 1, 1));
     return std::optional<Operand>(x);
   }
 
@@ -185,122 +139,12 @@ class Unroller {
                                            : MakeDims(1, form_.steps, form_.batch, columns));
   }
 
-  // h * R + Rb for `count` gates from gate `first` on; nullopt if that is zero.
-  absl::StatusOr<std::optional<Operand>> StateGates(const std::optional<Operand>& h, int64_t first,
-                                                    int64_t count) {
-    const int64_t rows = count * form_.hidden, skipped = first * form_.hidden;
-    std::optional<Tensor> bias;
-    if (weights_.r_bias) bias = PartOf(*weights_.r_bias, skipped, {rows});
-    if (!h && !bias) return std::nullopt;
-    if (!h) return std::optional<Operand>(c_.AddConstant(*bias, MakeDims(1, rows, 1, 1)));
-    Tensor r = PartOf(weights_.r, skipped * form_.hidden, {rows, form_.hidden});
-    Operand y = PointwiseConv(c_, *h, rows, r, /*in_major=*/false, bias ? &*bias : nullptr);
-    return std::optional<Operand>(y);
-  }
-
-  Operand Added(const Operand& x, const std::optional<Operand>& y) {
-    return y ? Combined(c_, ElementWiseType::kAdd, x, *y) : x;
-  }
-
-  absl::Status Step(const Operand& x, State& state) {
-    switch (form_.cell) {
-      case RecurrentCell::kLstm:
-        return StepLstm(x, state);
-      case RecurrentCell::kGru:
-        return StepGru(x, state);
-      case RecurrentCell::kRnn:
-        break;
-    }
-    ANEMONE_ASSIGN_OR_RETURN(auto recurrent, StateGates(state.h, 0, 1));
-    Operand h = Added(x, recurrent);
-    state.h = Activated(c_, Function(0), h);
-    return absl::OkStatus();
-  }
-
-  // Gates i, o, f, c: c' = f * c + i * g(c), h' = o * h(c').
-  absl::Status StepLstm(const Operand& x, State& state) {
-    ANEMONE_ASSIGN_OR_RETURN(auto recurrent, StateGates(state.h, 0, 4));
-    Operand gates = Added(x, recurrent);
-    Operand opened = Gate(gates, 0, 3);
-    opened = Activated(c_, Function(0), opened);
-    Operand cell = Gate(gates, 3);
-    cell = Activated(c_, Function(1), cell);
-    Operand in = Gate(opened, 0);
-    cell = Combined(c_, ElementWiseType::kMult, cell, in);
-    if (state.c) {
-      Operand kept = Gate(opened, 2);
-      kept = Combined(c_, ElementWiseType::kMult, *state.c, kept);
-      cell = Combined(c_, ElementWiseType::kAdd, kept, cell);
-    }
-    state.c = cell;
-    Operand out = Gate(opened, 1);
-    Operand h = Activated(c_, Function(2), cell);
-    state.h = Combined(c_, ElementWiseType::kMult, h, out);
-    return absl::OkStatus();
-  }
-
-  // Gates z, r, h: h' = n + z * (h - n). The proposed state n is the tanh of the sum of the input's
-  // and the state's contributions. The reset gate r multiplies the state before its product with R,
-  // or, with linear_before_reset, the result of that product.
-  absl::Status StepGru(const Operand& x, State& state) {
-    const bool linear = form_.linear_before_reset;
-    ANEMONE_ASSIGN_OR_RETURN(auto recurrent, StateGates(state.h, 0, linear ? 3 : 2));
-    Operand opened = Gate(x, 0, 2);
-    if (recurrent) {
-      Operand part = Gate(*recurrent, 0, 2);
-      opened = Combined(c_, ElementWiseType::kAdd, opened, part);
-    }
-    opened = Activated(c_, Function(0), opened);
-    std::optional<Operand> proposed;
-    if (linear && recurrent) {
-      Operand reset = Gate(opened, 1);
-      Operand part = Gate(*recurrent, 2);
-      proposed = Combined(c_, ElementWiseType::kMult, part, reset);
-    } else if (!linear) {
-      std::optional<Operand> kept;
-      if (state.h) {
-        Operand reset = Gate(opened, 1);
-        kept = Combined(c_, ElementWiseType::kMult, *state.h, reset);
-      }
-      ANEMONE_ASSIGN_OR_RETURN(proposed, StateGates(kept, 2, 1));
-    }
-    Operand n = Gate(x, 2);
-    n = Added(n, proposed);
-    n = Activated(c_, Function(1), n);
-    Operand update = Gate(opened, 0);
-    Operand difference;
-    if (state.h) {
-      difference = Combined(c_, ElementWiseType::kSub, *state.h, n);
-      difference = Combined(c_, ElementWiseType::kMult, difference, update);
-      state.h = Combined(c_, ElementWiseType::kAdd, n, difference);
-    } else {
-      difference = Combined(c_, ElementWiseType::kMult, n, update);
-      state.h = Combined(c_, ElementWiseType::kSub, n, difference);
-    }
-    return absl::OkStatus();
-  }
-
   LowerContext& c_;
   const Node& node_;
   const RecurrentForm& form_;
   int64_t direction_;
   Weights weights_;
 };
-
-// Concatenates the parts, at most kMostPieces with one unit.
-Operand JoinedInGroups(LowerContext& c, std::vector<Operand> parts, Axis axis) {
-  while (parts.size() > 1) {
-    std::vector<Operand> joined;
-    for (size_t i = 0; i < parts.size(); i += kMostPieces) {
-      size_t end = std::min<size_t>(i + kMostPieces, parts.size());
-      std::vector<Operand> group(parts.begin() + i, parts.begin() + end);
-      Operand part = Concatenated(c, std::move(group), axis);
-      joined.push_back(part);
-    }
-    parts = std::move(joined);
-  }
-  return parts[0];
-}
 
 // The output Y of one direction: (steps, 1, batch, hidden), or (batch, steps, 1, hidden).
 Operand Sequence(LowerContext& c, const RecurrentForm& form, std::vector<Operand> outputs) {
@@ -329,33 +173,48 @@ absl::Status OutState(LowerContext& c, const RecurrentForm& form, ValueId to,
   return c.Out(to, y);
 }
 
-absl::Status Lower(const Match& match, LowerContext& c) {
+absl::Status LowerAs(const Match& match, bool is_loop, LowerContext& c) {
   const Node& node = c.anchor(match);
   ANEMONE_ASSIGN_OR_RETURN(RecurrentForm form, ReadRecurrentForm(node, c));
+  if (is_loop && (form.batch_first || form.steps == 1)) {
+    return c.NotLowered("a loop of this form");
+  }
+  const bool reads_all = IsRead(c.view(), node, 0), reads_cell = IsRead(c.view(), node, 2);
   std::vector<Operand> sequences, hidden, cells;
-  for (int64_t direction = 0; direction < form.directions; ++direction) {
-    std::vector<Operand> outputs;
-    State state;
-    ANEMONE_RETURN_IF_ERROR(Unroller(c, node, form, direction).Run(outputs, state));
-    if (IsRead(c.view(), node, 0)) {
-      Operand y = Sequence(c, form, std::move(outputs));
-      sequences.push_back(y);
+  for (int64_t i = 0; i < form.directions; ++i) {
+    Direction direction(c, node, form, i);
+    RecurrentState state;
+    if (is_loop) {
+      Operand outputs;
+      ANEMONE_RETURN_IF_ERROR(direction.Loop(reads_cell, outputs, state));
+      sequences.push_back(
+          ReshapeToDims(c, outputs, MakeDims(form.steps, 1, form.batch, form.hidden)));
+    } else {
+      std::vector<Operand> outputs;
+      ANEMONE_RETURN_IF_ERROR(direction.Unroll(outputs, state));
+      if (reads_all) {
+        Operand y = Sequence(c, form, std::move(outputs));
+        sequences.push_back(y);
+      }
     }
     hidden.push_back(*state.h);
     if (state.c) cells.push_back(*state.c);
   }
-  if (IsRead(c.view(), node, 0)) {
+  if (reads_all) {
     Operand y = Concatenated(c, std::move(sequences), form.batch_first ? Axis::kH : Axis::kC);
     ANEMONE_RETURN_IF_ERROR(c.Out(node.outputs[0], y));
   }
   if (IsRead(c.view(), node, 1)) {
     ANEMONE_RETURN_IF_ERROR(OutState(c, form, node.outputs[1], std::move(hidden)));
   }
-  if (IsRead(c.view(), node, 2)) {
+  if (reads_cell) {
     ANEMONE_RETURN_IF_ERROR(OutState(c, form, node.outputs[2], std::move(cells)));
   }
   return absl::OkStatus();
 }
+
+absl::Status Lower(const Match& match, LowerContext& c) { return LowerAs(match, false, c); }
+absl::Status LowerToLoop(const Match& match, LowerContext& c) { return LowerAs(match, true, c); }
 
 // The number of weights, times steps, times batch.
 int64_t Macs(const Graph& graph, const Node& node) {
@@ -378,5 +237,14 @@ constexpr Lowering kLowerings[] = {
 }  // namespace
 
 KernelRows RecurrentRows() { return {{}, kLowerings}; }
+
+const Lowering* LoopOf(const Lowering& row) {
+  static constexpr Lowering kLoops[] = {
+      {.op = "LSTM", .rewritten = true, .lower = LowerToLoop},
+      {.op = "GRU", .rewritten = true, .lower = LowerToLoop},
+      {.op = "RNN", .rewritten = true, .lower = LowerToLoop},
+  };
+  return row.lower == Lower ? &RowNamed(row.op, kLoops) : nullptr;
+}
 
 }  // namespace anemone

@@ -15,10 +15,6 @@
 namespace anemone {
 namespace {
 
-// A step has up to 18 units, so this allows about a thousand units. Only networks of some tens of
-// units were seen to compile (netplist.md). Longer sequences are better computed by the loop on the
-// CPU.
-constexpr int64_t kMostSteps = 64;
 // The product of every step packs the weights of the state again. This limit is 128 MB of fp16.
 constexpr int64_t kMostStateWeights = int64_t{64} << 20;
 
@@ -128,8 +124,9 @@ absl::StatusOr<RecurrentForm> ReadRecurrentForm(const Node& node, LowerContext& 
   if (std::min({form.steps, form.batch, form.inputs, form.hidden}) < 1) {
     return c.Refuse(rule::kEmptyTensor);
   }
-  if (form.steps > kMostSteps) {
-    return c.NotLowered(absl::StrCat(node.op_type, " of more than ", kMostSteps, " steps"));
+  if (form.steps > kMostRecurrentSteps) {
+    return c.NotLowered(
+        absl::StrCat(node.op_type, " of more than ", kMostRecurrentSteps, " steps"));
   }
   if (r->elements() > kMostStateWeights / form.steps) {
     return c.NotLowered(absl::StrCat(node.op_type, " whose R has more than ", kMostStateWeights,

@@ -9,10 +9,9 @@
 #include "absl/status/statusor.h"
 #include "kernels/activation/neuron.h"
 #include "kernels/lowering.h"
+#include "kernels/rewrites/recurrent_steps.h"
 
 namespace anemone {
-
-enum class RecurrentCell : uint8_t { kRnn, kGru, kLstm };
 
 struct RecurrentForm {
   RecurrentCell cell = RecurrentCell::kRnn;

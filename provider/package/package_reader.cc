@@ -14,7 +14,7 @@
 #include "engine/formats/network_json.h"
 #include "engine/table_hash.h"
 #include "engine/verdict.h"
-#include "kernels/lowering.h"
+#include "kernels/rewrites/recurrence.h"
 #include "provider/package/network_text.h"
 #include "provider/package/package.h"
 #include "provider/package/package_format.h"
@@ -229,7 +229,7 @@ class Reader {
       values.push_back(std::move(value));
     }
     NetworkBuilder c(*package_.target, package_.route);
-    absl::Status status = ReadTemplates(json, std::move(units), FindUnitKind, c, &values);
+    absl::Status status = ReadTemplates(json, std::move(units), FindKindOrLoop, c, &values);
     if (c.refusal()) {
       refusal = *c.refusal();
       return absl::OkStatus();

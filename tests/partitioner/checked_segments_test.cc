@@ -18,7 +18,7 @@ struct Checked {
 };
 
 Checked CheckOn(const Model& model, const char* chosen_for, const char* checked_for) {
-  CoverFacts facts(model.graph, /*keeps=*/false);
+  CoverFacts facts(model.graph, /*keeps=*/false, /*loops=*/false);
   std::vector<MissedPattern> missed;
   auto covers = ChooseCovers(facts, {.target = *FindTarget(chosen_for)},
                              std::vector<bool>(model.graph.nodes.size()), missed);

@@ -39,6 +39,16 @@ const std::vector<Case> kRecurrentCases = {
                      {"InputView", 52},
                      {"MatrixMultiplication", 2},
                      {"Neuron", 24}})},
+    {.name = "lstm_with_an_initial_output_only",
+     .model = "(float[4,2,4] x, float[1,2,5] h) => "
+              "(float[4,1,2,5] y, float[1,2,5] cn) <float[1,20,4] w, float[1,20,5] r> "
+              "{ y, , cn = LSTM<hidden_size = 5>(x, w, r, , , h) }",
+     .units = Units({{"Concat", 1},
+                     {"Conv", 4},
+                     {"ElementWise", 18},
+                     {"InputView", 24},
+                     {"MatrixMultiplication", 1},
+                     {"Neuron", 12}})},
     {.name = "lstm_with_lengths_of_all",
      .model = "(float[3,2,4] x) => (float[1,2,5] hn) <float[1,20,4] w, float[1,20,5] r, "
               "float[1,40] b, int32[2] l = {3,3}> "

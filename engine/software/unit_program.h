@@ -1,0 +1,89 @@
+// engine/software/unit_program.h: a network that is ready to run on the software engine: the
+// prepared data of its units, the chains in which they run, and the places of their values. A
+// program of the device is one, and a loop (engine/loops.h) has one for its steps.
+//
+//   RunMemory memory = program.TakeMemory();  // its arena is null if there is no memory for it
+//   program.SetPorts(memory, request);
+//   for (const auto& calls : memory.calls) RunChain(calls);
+//   program.GiveBack(std::move(memory));
+#ifndef ANEMONE_ENGINE_SOFTWARE_UNIT_PROGRAM_H_
+#define ANEMONE_ENGINE_SOFTWARE_UNIT_PROGRAM_H_
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "base/idle_pool.h"
+#include "engine/device.h"
+#include "engine/network.h"
+#include "engine/software/fusion.h"
+#include "engine/software/placement.h"
+#include "engine/software/views.h"
+#include "math/core/half.h"
+#include "math/core/scratch.h"
+
+namespace anemone {
+
+using HalfBuffer = std::unique_ptr<math::Half[], math::AlignedFree>;
+
+// The memory and the prepared calls of one run.
+struct RunMemory {
+  // A pointer into the memory of a port. It is set in every run, because the caller's memory
+  // changes.
+  template <class T>
+  struct PortUse {
+    T** data;
+    Slot place;
+  };
+
+  HalfBuffer arena;
+  std::vector<std::vector<UnitCall>> calls;      // by chain
+  std::vector<PortUse<const math::Half>> reads;  // operands that are in ports
+  std::vector<PortUse<math::Half>> writes;       // results that are in ports
+};
+
+// The elements of a constant operand, in fp16. kResourceExhausted if they do not fit in memory.
+absl::StatusOr<std::shared_ptr<const HalfBuffer>> ToHalves(const Constant& constant);
+
+// The error names the unit.
+absl::StatusOr<Prepared> PrepareUnit(const Network& network, const Unit& unit);
+
+class UnitProgram {
+ public:
+  Network network;                 // its weights may be dropped when they are prepared
+  std::vector<Prepared> prepared;  // by unit
+  std::vector<std::shared_ptr<const HalfBuffer>> constants;
+  std::optional<Views> views;
+  std::vector<Chain> chains;  // of units, in the order they run
+  SlotPlan placement;
+
+  // Sets `network`, `prepared` and `constants`. kUnimplemented if a unit can only be checked.
+  absl::Status Prepare(const Network& from);
+  // Then the other members. If `fuses` is false, each unit is a chain and slices are copied.
+  void Place(absl::Span<const ProgramPort> inputs, absl::Span<const ProgramPort> outputs,
+             bool fuses, bool inputs_in_place);
+
+  Slot SlotOf(const Operand& operand) const;
+  // `request` may be null if the place is not in a port.
+  math::Half* At(const Slot& place, math::Half* arena, const Request* request) const;
+
+  RunMemory TakeMemory() const {
+    if (auto idle = idle_.Take()) return *std::move(idle);
+    return MakeMemory();
+  }
+  void GiveBack(RunMemory memory) const { idle_.GiveBack(std::move(memory)); }
+  void SetPorts(RunMemory& memory, const Request& request) const;
+
+ private:
+  RunMemory MakeMemory() const;
+
+  mutable IdlePool<RunMemory> idle_;
+};
+
+}  // namespace anemone
+
+#endif  // ANEMONE_ENGINE_SOFTWARE_UNIT_PROGRAM_H_
