@@ -19,6 +19,7 @@
 #include "engine/repeats.h"
 #include "engine/software/exact_plan.h"
 #include "engine/software/fusion.h"
+#include "engine/software/part_reads.h"
 #include "engine/software/placement.h"
 #include "engine/software/views.h"
 #include "engine/unit_kind.h"
@@ -259,10 +260,12 @@ class SoftwareDevice final : public Device {
     for (Constant& constant : program->network.constants) constant.tensor = Tensor();
     program->set_ports(InputPorts(network, route), OutputPorts(network, route));
     const bool fuses = Fuses(options_);
-    program->views.emplace(
-        network, fuses ? absl::MakeConstSpan(program->prepared) : absl::Span<const Prepared>());
-    program->chains = FuseUnits(network, *program->views, fuses);
-    program->placement = PlacementOf(network, *program->views, program->chains, route, options_);
+    if (fuses) ReadParts(program->network, program->prepared);
+    program->views.emplace(program->network, fuses ? absl::MakeConstSpan(program->prepared)
+                                                   : absl::Span<const Prepared>());
+    program->chains = FuseUnits(program->network, *program->views, fuses);
+    program->placement =
+        PlacementOf(program->network, *program->views, program->chains, route, options_);
     return program;
   }
 
@@ -290,6 +293,7 @@ class SoftwareDevice final : public Device {
       if (reads) stale.push_back(static_cast<int>(i));
     }
     for (int i : stale) {
+      if (AsPartReads(program->prepared[i]) != nullptr) continue;  // depends on no constant
       ANEMONE_ASSIGN_OR_RETURN(program->prepared[i], PrepareUnit(network, network.units[i]));
     }
     if (program->exact) {
