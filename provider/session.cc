@@ -155,6 +155,10 @@ absl::Status Session::WriteState(const std::string& input, const Tensor& value) 
   return Guarded("write a state", [&] { return state_->Write(input, value); });
 }
 
+std::string Session::GrowthRefusal() const {
+  return state_ == nullptr ? "" : state_->GrowthRefusal();
+}
+
 Session Session::Fork() const {
   return Session(model_, state_ == nullptr ? nullptr : state_->Fork());
 }

@@ -321,6 +321,15 @@ void AddGenerator(nb::module_& module) {
              Done([&] { return g.Start(tokens, sampling); });
            })
       .def("next", [](Generator& g) { return Unlocked([&] { return g.Next(); }); })
+      .def("start_batch",
+           [](Generator& g, const std::vector<std::vector<int64_t>>& prompts, double temperature,
+              int64_t top_k, double top_p, double repetition_penalty, uint64_t seed) {
+             const Sampling sampling = {temperature, top_k, top_p, repetition_penalty, seed};
+             Done([&] { return g.StartBatch(prompts, sampling); });
+           })
+      .def("next_batch", [](Generator& g) { return Unlocked([&] { return g.NextBatch(); }); })
+      .def("takes_batches", &Generator::TakesBatches)
+      .def("growth_refusal", [](const Generator& g) { return StrOf(g.session().GrowthRefusal()); })
       .def("logits", [](Generator& g) { return Unlocked([&] { return g.Logits(); }); })
       .def("fork", &Generator::Fork)
       .def("plan_text",

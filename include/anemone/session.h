@@ -143,6 +143,9 @@ class Session {
   void ResetState();
   absl::StatusOr<Tensor> ReadState(const std::string& input) const;
   absl::Status WriteState(const std::string& input, const Tensor& value);
+  // Why a state that grows is planned again for each length: docs/state.md. "" if it is not, or
+  // before the first run.
+  std::string GrowthRefusal() const;
   // A session of the same programs with a state of its own, which is zeros. Costs no compile.
   Session Fork() const;
 
