@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "base/guarded.h"
 #include "base/printable.h"
 #include "base/status_macros.h"
@@ -71,8 +72,9 @@ absl::StatusOr<Session> Session::Of(const LoadSetup& setup) {
 
 absl::StatusOr<Session> Session::Load(const std::string& path, const Settings& settings) {
   return Guarded("load the model", [&]() -> absl::StatusOr<Session> {
-    const auto load = [](const std::string& file, const Settings& with,
-                         std::shared_ptr<const ProgramStore> store) -> absl::StatusOr<Session> {
+    const absl::Time begun = absl::Now();
+    const auto load = [&](const std::string& file, const Settings& with,
+                          std::shared_ptr<const ProgramStore> store) -> absl::StatusOr<Session> {
       const auto import = [file](const ImportOptions& importing) {
         return ImportFile(file, importing);
       };
@@ -81,6 +83,7 @@ absl::StatusOr<Session> Session::Load(const std::string& path, const Settings& s
       if (store != nullptr && setup.adapters->modules() == nullptr && !with.hazards) {
         setup.cache = std::move(store);
       }
+      setup.opened = absl::ToDoubleMilliseconds(absl::Now() - begun);
       return Of(setup);
     };
     if (!CompiledModel::Is(path)) return load(path, settings, nullptr);
