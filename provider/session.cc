@@ -43,12 +43,18 @@ absl::Status NoState(const std::string& input) {
                    "': this session keeps none; load it with Settings::state (in Python state=)"));
 }
 
+// `with` has the values of adapters too.
+absl::StatusOr<NamedValues> RunWith(const CurrentModel& model, KeptState* state,
+                                    const NamedValues& with, Trace* trace) {
+  return state == nullptr ? model.Get()->Run(with, trace, nullptr) : state->Run(with, trace);
+}
+
 absl::StatusOr<NamedValues> Run(const CurrentModel& model, KeptState* state,
                                 const NamedValues& given, const std::string& adapter,
                                 Trace* trace) {
   NamedValues with = given;
   ANEMONE_RETURN_IF_ERROR(model.adapters().AddTo(adapter, with));
-  return state == nullptr ? model.Get()->Run(with, trace, nullptr) : state->Run(with, trace);
+  return RunWith(model, state, with, trace);
 }
 
 }  // namespace
@@ -124,6 +130,16 @@ absl::StatusOr<std::map<std::string, OnnxValue>> Session::RunValues(
     const std::map<std::string, OnnxValue>& inputs, const std::string& adapter) const {
   return Guarded("run the model",
                  [&] { return anemone::Run(*model_, state_.get(), inputs, adapter, nullptr); });
+}
+
+absl::StatusOr<std::map<std::string, OnnxValue>> Session::RunRows(
+    const std::map<std::string, OnnxValue>& inputs,
+    const std::vector<std::string>& adapters) const {
+  return Guarded("run the model", [&]() -> absl::StatusOr<NamedValues> {
+    NamedValues with = inputs;
+    ANEMONE_RETURN_IF_ERROR(model_->adapters().AddRows(adapters, with));
+    return RunWith(*model_, state_.get(), with, nullptr);
+  });
 }
 
 absl::StatusOr<std::map<std::string, Tensor>> Session::RunTraced(

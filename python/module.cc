@@ -189,12 +189,16 @@ nb::object ToPython(OnnxValue value) {
   }
 }
 
-nb::dict Run(const Session& session, const nb::dict& values, const std::string& adapter) {
+// With `rows`, an adapter for each row of the batch.
+nb::dict Run(const Session& session, const nb::dict& values, const std::string& adapter,
+             const std::vector<std::string>& rows) {
   std::map<std::string, OnnxValue> inputs;
   for (const auto& [name, value] : values) {
     inputs.emplace(nb::cast<std::string>(name), FromPython(value));
   }
-  auto outputs = Unlocked([&] { return session.RunValues(inputs, adapter); });
+  auto outputs = Unlocked([&] {
+    return rows.empty() ? session.RunValues(inputs, adapter) : session.RunRows(inputs, rows);
+  });
   nb::dict made;
   for (const PortInfo& port : session.outputs()) {
     made[port.name.c_str()] = ToPython(std::move(outputs.at(port.name)));

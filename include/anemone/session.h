@@ -105,8 +105,16 @@ class Session {
   absl::StatusOr<std::map<std::string, OnnxValue>> RunValues(
       const std::map<std::string, OnnxValue>& inputs, const std::string& adapter = "") const;
 
-  // The same; appends one Chrome trace event per segment, crossing and unit to `trace` (JSON
-  // objects, comma separated, without the enclosing brackets).
+  // The same for a batch in which each row has an adapter of its own: row i of the first dimension
+  // has adapters[i]; "" is as in Run(). Needs Settings::adapter_rows (else kFailedPrecondition).
+  // kInvalidArgument: there are more or fewer names than rows. In the first run of each size,
+  // kFailedPrecondition: it is not proven that the rows stay apart: docs/adapters.md.
+  absl::StatusOr<std::map<std::string, OnnxValue>> RunRows(
+      const std::map<std::string, OnnxValue>& inputs,
+      const std::vector<std::string>& adapters) const;
+
+  // The same as Run(); appends one Chrome trace event per segment, crossing and unit to `trace`
+  // (JSON objects, comma separated, without the enclosing brackets).
   absl::StatusOr<std::map<std::string, Tensor>> RunTraced(
       const std::map<std::string, Tensor>& inputs, std::string* trace) const;
 
