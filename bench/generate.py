@@ -42,11 +42,10 @@ class Anemone:
 
     def start(self, prompt):
         self.generator.start(prompt, 0, 0, 1, 1, 0)
-        self.generator.logits()
+        self.generator.next()  # chooses from the prompt's logits, as the others do in start()
 
     def next(self):
         self.generator.next()
-        self.generator.logits()
 
 
 class Ported:

@@ -126,32 +126,85 @@ absl::StatusOr<const Product*> FindModule(const std::string& module,
       "' and node '", graph.nodes[found[1]->node].name, "'; give its whole path"));
 }
 
-// Adds an input of the graph, with zeros as its default.
-ValueId AddInput(Graph& graph, const std::string& name, DataType type, int64_t rows,
-                 int64_t columns) {
+// The name of the dimension whose elements are the rows of a batch.
+absl::StatusOr<std::string> BatchOf(const Graph& graph) {
+  for (const ValueId id : graph.inputs) {
+    const std::optional<Shape>& shape = graph.values[id].shape;
+    if (!shape || shape->empty() || graph.defaults.contains(id)) continue;
+    const Dim& first = shape->front();
+    if (!first.known() && !first.symbol.empty()) return first.symbol;
+  }
+  return absl::InvalidArgumentError(
+      "adapter: by row: no input has a free first dimension with a name; export the model with a "
+      "free batch");
+}
+
+// Adds an input of the graph, with zeros as its default if its sizes are known.
+ValueId AddInput(Graph& graph, const std::string& name, DataType type, const Shape& shape) {
   const ValueId id = AddValue(graph, name);
   Value& value = graph.values[id];
   value.type = type;
-  value.shape = Shape{{rows, ""}, {columns, ""}};
+  value.shape = shape;
   graph.inputs.push_back(id);
-  graph.defaults.emplace(id, Tensor::Zeros(type, {rows, columns}));
+  if (value.is_static()) graph.defaults.emplace(id, Tensor::Zeros(type, value.dims()));
   return id;
 }
 
-Node NewNode(const Node& like, const Model& model, absl::string_view op, ValueId a, ValueId b,
-             ValueId y) {
-  Node node;
-  node.name = absl::StrCat(like.name, "/adapter/", op);
-  node.op_type = std::string(op);
-  const auto version = model.opsets.find("");
-  node.version = like.domain.empty() || version == model.opsets.end()
-                     ? like.version
-                     : static_cast<int>(version->second);
-  node.inputs = {a, b};
-  node.outputs = {y};
-  node.origins = like.origins;
-  return node;
-}
+// Writes the nodes that add (x A) B to the result of one product.
+class ChangeWriter {
+ public:
+  ChangeWriter(const Model& model, Graph& graph, NameScope& names, const std::string& module,
+               NodeId product)
+      : model_(model), graph_(graph), names_(names), module_(module), product_(product) {}
+
+  std::vector<Node> Write(ValueId a, ValueId b, bool by_row, int64_t k) {
+    ValueId x = graph_.nodes[product_].inputs[0];
+    const ValueId y = graph_.nodes[product_].outputs[0], base = Fresh("base");
+    graph_.nodes[product_].outputs[0] = base;
+    if (by_row) {  // batch x others x K
+      const ValueId batch = Add("Gather", {Add("Shape", {a}), Ints({0})});
+      const ValueId shape = Add("Concat", {batch, Ints({-1, k})});
+      SetAttribute(nodes_.back(), "axis", int64_t{0});
+      x = Add("Reshape", {x, shape});
+    }
+    ValueId change = Add("MatMul", {Add("MatMul", {x, a}), b});
+    if (by_row) change = Add("Reshape", {change, Add("Shape", {base})});
+    Add("Add", {base, change}, y);
+    return std::move(nodes_);
+  }
+
+ private:
+  ValueId Fresh(absl::string_view what) {
+    return AddValue(graph_, names_.Fresh(absl::StrCat("adapter/", module_, "/", what)));
+  }
+  ValueId Ints(std::vector<int64_t> ints) {
+    const std::string name = names_.Fresh(absl::StrCat("adapter/", module_, "/ints"));
+    return AddConstant(graph_, name, Tensor::Int64s({static_cast<int64_t>(ints.size())}, ints));
+  }
+  // Returns `y`, or the node's new output.
+  ValueId Add(absl::string_view op, std::vector<ValueId> inputs, ValueId y = kNone) {
+    const Node& like = graph_.nodes[product_];
+    Node node;
+    node.name = absl::StrCat(like.name, "/adapter/", op);
+    node.op_type = std::string(op);
+    const auto version = model_.opsets.find("");
+    node.version = like.domain.empty() || version == model_.opsets.end()
+                       ? like.version
+                       : static_cast<int>(version->second);
+    node.inputs = std::move(inputs);
+    node.outputs = {y == kNone ? Fresh(op) : y};
+    node.origins = like.origins;
+    nodes_.push_back(std::move(node));
+    return nodes_.back().outputs[0];
+  }
+
+  const Model& model_;
+  Graph& graph_;
+  NameScope& names_;
+  const std::string& module_;
+  const NodeId product_;
+  std::vector<Node> nodes_;
+};
 
 }  // namespace
 
@@ -168,7 +221,12 @@ absl::Status AddAdapterInputs(const AdapterModules& modules, Model& model) {
   }
   NameScope names(graph);
   std::map<NodeId, std::vector<Node>> after;
-  for (const auto& [module, rank] : modules) {
+  Shape first;  // of A and B
+  if (modules.by_row) {
+    ANEMONE_ASSIGN_OR_RETURN(const std::string batch, BatchOf(graph));
+    first.push_back({-1, batch});
+  }
+  for (const auto& [module, rank] : modules.ranks) {
     ANEMONE_ASSIGN_OR_RETURN(const Product* product, FindModule(module, products, graph));
     Node& node = graph.nodes[product->node];
     if (after.contains(product->node)) {
@@ -186,23 +244,15 @@ absl::Status AddAdapterInputs(const AdapterModules& modules, Model& model) {
         return absl::InvalidArgumentError(
             absl::StrCat("adapter: the model has a value '", name, "' already; rename it"));
       }
-      matrices[i] = AddInput(graph, name, product->type, i == 0 ? product->k : rank,
-                             i == 0 ? rank : product->n);
+      Shape shape = first;
+      shape.push_back({i == 0 ? product->k : rank, ""});
+      shape.push_back({i == 0 ? rank : product->n, ""});
+      matrices[i] = AddInput(graph, name, product->type, shape);
     }
-    const auto fresh = [&, &path = module](absl::string_view what) {
-      return AddValue(graph, names.Fresh(absl::StrCat("adapter/", path, "/", what)));
-    };
-    const ValueId base = fresh("base"), low = fresh("low"), change = fresh("change");
-    const ValueId y = node.outputs[0];
-    node.outputs[0] = base;
-    std::vector<Node>& added = after[product->node];
-    added.push_back(
-        NewNode(node, model, "MatMul", graph.nodes[product->node].inputs[0], matrices[0], low));
-    added.push_back(NewNode(node, model, "MatMul", low, matrices[1], change));
-    added.push_back(NewNode(node, model, "Add", base, change, y));
+    after[product->node] = ChangeWriter(model, graph, names, module, product->node)
+                               .Write(matrices[0], matrices[1], modules.by_row, product->k);
   }
   std::vector<Node> nodes;
-  nodes.reserve(graph.nodes.size() + 3 * after.size());
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
     nodes.push_back(std::move(graph.nodes[i]));
     const auto added = after.find(static_cast<NodeId>(i));

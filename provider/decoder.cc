@@ -25,9 +25,10 @@ absl::Status NotADecoder(absl::string_view what) {
                    "; export the model with a cache (optimum: --task text-generation-with-past)"));
 }
 
-// One prompt's integers: 1 x n, or n for a port of rank 1.
-absl::StatusOr<Tensor> IntegersOf(const PortInfo& port, absl::Span<const int64_t> values) {
-  std::vector<int64_t> dims = {1, static_cast<int64_t>(values.size())};
+// The integers of `rows` prompts: rows x n, or n for a port of rank 1.
+absl::StatusOr<Tensor> IntegersOf(const PortInfo& port, int64_t rows,
+                                  absl::Span<const int64_t> values) {
+  std::vector<int64_t> dims = {rows, static_cast<int64_t>(values.size()) / rows};
   if (port.dims.size() == 1) dims.erase(dims.begin());
   switch (port.type) {
     case DataType::kInt64:
@@ -81,46 +82,51 @@ absl::StatusOr<Generator::Names> DecoderNames(const Session& session) {
                           positions == nullptr ? "" : positions->name, logits->name};
 }
 
-absl::StatusOr<std::map<std::string, Tensor>> DecoderInputs(const Generator::Names& names,
-                                                            const std::vector<PortInfo>& ports,
-                                                            absl::Span<const int64_t> tokens,
-                                                            int64_t past) {
+absl::StatusOr<std::map<std::string, Tensor>> DecoderInputs(
+    const Generator::Names& names, const std::vector<PortInfo>& ports,
+    absl::Span<const std::vector<int64_t>> rows, int64_t past, int64_t end) {
   std::map<std::string, Tensor> inputs;
-  const auto fresh = tokens.subspan(past);
   for (const PortInfo& port : ports) {
+    // Positions of rank 1 are those of all rows.
+    const auto count = port.dims.size() == 1 ? int64_t{1} : static_cast<int64_t>(rows.size());
     std::vector<int64_t> values;
-    values.reserve(tokens.size());
-    if (port.name == names.ids) {
-      values.assign(fresh.begin(), fresh.end());
-    } else if (port.name == names.mask) {
-      values.assign(tokens.size(), 1);
-      const int64_t most = port.dims.size() == 2 ? port.dims[1] : -1;  // of a cache of fixed size
-      if (most >= 0) values.resize(most);
-    } else if (port.name == names.positions) {
-      for (size_t i = 0; i < fresh.size(); ++i) values.push_back(past + static_cast<int64_t>(i));
-    } else {
-      continue;
+    values.reserve(count * end);
+    for (int64_t row = 0; row < count; ++row) {
+      if (port.name == names.ids) {
+        values.insert(values.end(), rows[row].begin() + past, rows[row].begin() + end);
+      } else if (port.name == names.mask) {
+        values.insert(values.end(), end, 1);
+        const int64_t most = port.dims.size() == 2 ? port.dims[1] : -1;  // of a cache of fixed size
+        if (most >= 0) values.resize((row + 1) * most);
+      } else if (port.name == names.positions) {
+        for (int64_t i = past; i < end; ++i) values.push_back(i);
+      }
     }
-    ANEMONE_ASSIGN_OR_RETURN(inputs[port.name], IntegersOf(port, values));
+    if (values.empty()) continue;
+    ANEMONE_ASSIGN_OR_RETURN(inputs[port.name], IntegersOf(port, count, values));
   }
   return inputs;
 }
 
-absl::StatusOr<std::vector<float>> LastLogits(const Tensor& logits) {
+absl::StatusOr<std::vector<std::vector<float>>> LastLogits(const Tensor& logits, int64_t rows) {
   const std::vector<int64_t>& dims = logits.dims();
   const bool is_read = logits.type() == DataType::kFloat || logits.type() == DataType::kFloat16;
-  if (!is_read || dims.size() != 3 || dims[0] != 1 || dims[1] < 1) {
+  if (!is_read || dims.size() != 3 || dims[0] != rows || dims[1] < 1) {
     return NotADecoder(absl::StrCat("the logits are ", DataTypeName(logits.type()), " ",
-                                    DimsToString(dims), ", want float32 or float16 of one prompt"));
+                                    DimsToString(dims), ", want float32 or float16 of ", rows,
+                                    rows == 1 ? " prompt" : " prompts"));
   }
-  std::vector<float> row;
-  row.reserve(dims[2]);
-  for (int64_t i = (dims[1] - 1) * dims[2]; i < dims[1] * dims[2]; ++i) {
-    row.push_back(logits.type() == DataType::kFloat16
-                      ? math::ToFloat(math::Half{logits.at<uint16_t>(i)})
-                      : logits.at<float>(i));
+  std::vector<std::vector<float>> made(rows);
+  for (int64_t row = 0; row < rows; ++row) {
+    const int64_t last = (row + 1) * dims[1] - 1;
+    made[row].reserve(dims[2]);
+    for (int64_t i = last * dims[2]; i < (last + 1) * dims[2]; ++i) {
+      made[row].push_back(logits.type() == DataType::kFloat16
+                              ? math::ToFloat(math::Half{logits.at<uint16_t>(i)})
+                              : logits.at<float>(i));
+    }
   }
-  return row;
+  return made;
 }
 
 }  // namespace anemone

@@ -18,16 +18,15 @@ namespace anemone {
 // known, and how to export one.
 absl::StatusOr<Generator::Names> DecoderNames(const Session& session);
 
-// The arrays for a run on `tokens`, of which the first `past` are in the cache. `ports` are
-// Session::inputs(). kInvalidArgument: one has no type of integers.
-absl::StatusOr<std::map<std::string, Tensor>> DecoderInputs(const Generator::Names& names,
-                                                            const std::vector<PortInfo>& ports,
-                                                            absl::Span<const int64_t> tokens,
-                                                            int64_t past);
+// The arrays for a run on the first `end` tokens of each row of a batch, of which the first `past`
+// are in the cache. `ports` are Session::inputs(). kInvalidArgument: one has no type of integers.
+absl::StatusOr<std::map<std::string, Tensor>> DecoderInputs(
+    const Generator::Names& names, const std::vector<PortInfo>& ports,
+    absl::Span<const std::vector<int64_t>> rows, int64_t past, int64_t end);
 
-// The logits of the last token. kInvalidArgument: they have another shape than 1 x tokens x
-// vocabulary.
-absl::StatusOr<std::vector<float>> LastLogits(const Tensor& logits);
+// The logits of the last token of each row of the batch. kInvalidArgument: they have another shape
+// than `rows` x tokens x vocabulary.
+absl::StatusOr<std::vector<std::vector<float>>> LastLogits(const Tensor& logits, int64_t rows);
 
 }  // namespace anemone
 

@@ -49,13 +49,15 @@ struct Generator::State {
   Session session;
   Names names;
   Sampling sampling;
-  std::mt19937_64 random;
-  std::vector<int64_t> tokens;
-  int64_t past = 0;       // tokens in the cache
-  int64_t most_rows = 0;  // of the cache
-  std::vector<float> logits;
+  std::vector<std::mt19937_64> random;  // by row of the batch
+  // By row; empty before Start().
+  std::vector<std::vector<int64_t>> tokens = std::vector<std::vector<int64_t>>(1);
+  int64_t past = 0;                        // tokens of each row in the cache
+  int64_t most_rows = 0;                   // of the cache
+  std::vector<std::vector<float>> logits;  // by row
 
   absl::Status RunTo(int64_t end);
+  absl::Status RunAll();
 };
 
 // Runs the model on the tokens before `end` that are not in the cache.
@@ -70,11 +72,12 @@ absl::Status Generator::State::RunTo(int64_t end) {
                                                      " tokens is longer than the model's cache of ",
                                                      most_rows));
     }
-    const absl::Span<const int64_t> known(tokens.data(), static_cast<size_t>(past + part));
-    ANEMONE_ASSIGN_OR_RETURN(auto inputs, DecoderInputs(names, session.inputs(), known, past));
+    ANEMONE_ASSIGN_OR_RETURN(auto inputs,
+                             DecoderInputs(names, session.inputs(), tokens, past, past + part));
     const auto outputs = session.Run(inputs);
     if (!outputs.ok()) return OfContext(outputs.status(), past + part);
-    ANEMONE_ASSIGN_OR_RETURN(logits, LastLogits(outputs->at(names.logits)));
+    ANEMONE_ASSIGN_OR_RETURN(
+        logits, LastLogits(outputs->at(names.logits), static_cast<int64_t>(tokens.size())));
     past += part;
   }
   return absl::OkStatus();
@@ -103,38 +106,81 @@ absl::StatusOr<Generator> Generator::LoadBytes(absl::string_view model, const Se
   return Of(Session::LoadBytes(model, WithCache(settings)));
 }
 
+bool Generator::TakesBatches() const {
+  const auto is_free = [&](const std::string& input) {
+    const PortInfo* port = FindPort(state_->session.inputs(), input);
+    return port != nullptr && !port->dims.empty() && port->dims[0] < 0;
+  };
+  const auto pairs = state_->session.StatePairs();
+  return is_free(state_->names.ids) &&
+         std::all_of(pairs.begin(), pairs.end(),
+                     [&](const auto& pair) { return is_free(pair.first); });
+}
+
 absl::Status Generator::Start(absl::Span<const int64_t> prompt, const Sampling& sampling) {
+  const std::vector<int64_t> row(prompt.begin(), prompt.end());
+  return StartBatch({&row, 1}, sampling);
+}
+
+absl::Status Generator::StartBatch(absl::Span<const std::vector<int64_t>> prompts,
+                                   const Sampling& sampling) {
   ANEMONE_RETURN_IF_ERROR(CheckSampling(sampling));
-  if (prompt.empty()) {
-    return absl::InvalidArgumentError("generate: the prompt has no token; give at least one");
-  }
-  for (const int64_t token : prompt) {
-    if (token < 0 || token > std::numeric_limits<int32_t>::max()) {
+  if (prompts.empty()) return absl::InvalidArgumentError("generate: there is no prompt");
+  for (const std::vector<int64_t>& prompt : prompts) {
+    if (prompt.empty()) {
+      return absl::InvalidArgumentError("generate: the prompt has no token; give at least one");
+    }
+    if (prompt.size() != prompts[0].size()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("generate: prompts of ", prompts[0].size(), " and ", prompt.size(),
+                       " tokens; the prompts of a batch have one length"));
+    }
+    for (const int64_t token : prompt) {
+      if (token >= 0 && token <= std::numeric_limits<int32_t>::max()) continue;
       return absl::InvalidArgumentError(
           absl::StrCat("generate: token ", token, " is not a number from 0 to 2147483647"));
     }
   }
+  if (prompts.size() > 1 && !TakesBatches()) {
+    return absl::FailedPreconditionError(
+        "generate: the model takes one prompt at a time; export it with a free batch");
+  }
   state_->session.ResetState();
   state_->sampling = sampling;
-  state_->random.seed(sampling.seed);
-  state_->tokens.assign(prompt.begin(), prompt.end());
+  state_->random.assign(prompts.size(), std::mt19937_64(sampling.seed));
+  state_->tokens.assign(prompts.begin(), prompts.end());
   state_->past = 0;
-  return state_->RunTo(static_cast<int64_t>(prompt.size()));
+  return state_->RunTo(static_cast<int64_t>(prompts[0].size()));
+}
+
+// Runs the model on tokens that it did not run on.
+absl::Status Generator::State::RunAll() {
+  if (tokens[0].empty()) {
+    return absl::FailedPreconditionError("generate: there is no prompt; call Start() first");
+  }
+  return RunTo(static_cast<int64_t>(tokens[0].size()));
 }
 
 absl::StatusOr<std::vector<float>> Generator::Logits() {
-  if (state_->tokens.empty()) {
-    return absl::FailedPreconditionError("generate: there is no prompt; call Start() first");
+  ANEMONE_RETURN_IF_ERROR(state_->RunAll());
+  return state_->logits[0];
+}
+
+absl::StatusOr<std::vector<int64_t>> Generator::NextBatch() {
+  ANEMONE_RETURN_IF_ERROR(state_->RunAll());
+  std::vector<int64_t> next;
+  for (size_t row = 0; row < state_->tokens.size(); ++row) {
+    std::vector<int64_t>& tokens = state_->tokens[row];
+    const std::vector<double> shares = TokenShares(state_->logits[row], state_->sampling, tokens);
+    tokens.push_back(ChooseToken(shares, state_->random[row]));
+    next.push_back(tokens.back());
   }
-  ANEMONE_RETURN_IF_ERROR(state_->RunTo(static_cast<int64_t>(state_->tokens.size())));
-  return state_->logits;
+  return next;
 }
 
 absl::StatusOr<int64_t> Generator::Next() {
-  ANEMONE_ASSIGN_OR_RETURN(const std::vector<float> logits, Logits());
-  const std::vector<double> shares = TokenShares(logits, state_->sampling, state_->tokens);
-  state_->tokens.push_back(ChooseToken(shares, state_->random));
-  return state_->tokens.back();
+  ANEMONE_ASSIGN_OR_RETURN(const std::vector<int64_t> next, NextBatch());
+  return next[0];
 }
 
 Generator Generator::Fork() const {
@@ -142,7 +188,7 @@ Generator Generator::Fork() const {
       .session = state_->session.Fork(), .names = state_->names, .most_rows = state_->most_rows}));
 }
 
-const std::vector<int64_t>& Generator::tokens() const { return state_->tokens; }
+const std::vector<int64_t>& Generator::tokens() const { return state_->tokens[0]; }
 const Session& Generator::session() const { return state_->session; }
 const Generator::Names& Generator::names() const { return state_->names; }
 

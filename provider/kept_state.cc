@@ -60,6 +60,11 @@ std::map<std::string, std::string> KeptState::PairNames() const {
   return names;
 }
 
+std::string KeptState::GrowthRefusal() const {
+  const CurrentModel::All all = current_->GetAll();
+  return all.growing == nullptr ? "" : all.growing->refusal();
+}
+
 std::string KeptState::Text(bool every_node, int width) const {
   const CurrentModel::All all = current_->GetAll();
   return absl::StrCat(StateText(pairs_, all.model->inputs, all.model->outputs, every_node, width),

@@ -34,6 +34,8 @@ class KeptState {
 
   // The pairs by the names of their inputs and outputs.
   std::map<std::string, std::string> PairNames() const;
+  // As Session::GrowthRefusal().
+  std::string GrowthRefusal() const;
   // Lines of the plan's text about the state.
   std::string Text(bool every_node, int width) const;
   // The model's ports as a user of the session sees them: an input of a pair may be left out, and

@@ -4,6 +4,7 @@
 
 #include "base/status_macros.h"
 #include "base/threads.h"
+#include "provider/adapters/row_proof.h"
 #include "provider/session_cache.h"
 #include "provider/settings.h"
 
@@ -42,7 +43,8 @@ absl::StatusOr<LoadSetup> MakeLoadSetup(const Settings& settings, Bucketing::Imp
   setup.watch = std::make_shared<RangeWatch>(
       [warnings = setup.warnings](RangeWarning warning) { warnings->Add(std::move(warning)); });
   setup.notes = std::make_shared<DeviceNotes>();
-  ANEMONE_ASSIGN_OR_RETURN(Adapters adapters, Adapters::Read(settings.adapters));
+  ANEMONE_ASSIGN_OR_RETURN(Adapters adapters,
+                           Adapters::Read(settings.adapters, settings.adapter_rows));
   const auto modules = adapters.modules();
   setup.adapters = std::make_shared<const Adapters>(std::move(adapters));
   if (modules == nullptr) {
@@ -56,6 +58,10 @@ absl::StatusOr<LoadSetup> MakeLoadSetup(const Settings& settings, Bucketing::Imp
     with.adapters = modules;
     return import(with);
   };
+  if (modules->by_row) {
+    const std::string& any = modules->ranks.begin()->first;
+    setup.import = WithRowProof(std::move(setup.import), AdapterInput(any, 'A'));
+  }
   return setup;
 }
 

@@ -31,6 +31,7 @@ struct LoadSetup {
   bool is_of_file = true;  // ONNX Runtime may read the file itself: it has the weights to run with
   Bucketing::Import import;
   std::shared_ptr<const ProgramStore> cache;  // null: there is none
+  double opened = 0;     // milliseconds spent so far: opening a compiled model, the cache, adapters
   bool compiles = true;  // false: the model is only planned, for `cache` to store it
   std::shared_ptr<const Adapters> adapters;  // their modules are in `import`
   // Of new weights: the model that runs. The new one must have the same plan, and takes over its

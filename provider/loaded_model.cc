@@ -217,7 +217,7 @@ absl::StatusOr<std::unique_ptr<LoadedModel>> LoadedModel::Find(const LoadSetup& 
   made->places = std::move(found->facts.places);
   made->plan_again = PlanLater(setup, importing);
   made->is_unasked = made->line.empty();  // its plan has loops
-  made->load_times.load = watch.Lap();
+  made->load_times.load = setup.opened + watch.Lap();
   ANEMONE_RETURN_IF_ERROR(made->TakeResources(setup, found->facts.need));
   ANEMONE_ASSIGN_OR_RETURN(
       std::vector<CpuPart> parts,
@@ -298,7 +298,7 @@ absl::StatusOr<std::unique_ptr<LoadedModel>> LoadedModel::Load(const LoadSetup& 
   ANEMONE_ASSIGN_OR_RETURN(auto found, Find(setup, importing));
   if (found != nullptr) return found;
   ANEMONE_ASSIGN_OR_RETURN(Imported imported, Import(setup, importing));
-  const LoadTimes begun = {.load = watch.Lap()};
+  const LoadTimes begun = {.load = setup.opened + watch.Lap()};
   if (!UnboundDims(imported.model).empty()) {
     return OfSizes(Bucketing::OfArrays(std::move(imported.model), importing, setup.import), begun,
                    setup);

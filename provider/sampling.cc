@@ -36,6 +36,7 @@ std::vector<double> TokenShares(absl::Span<const float> logits, const Sampling& 
   for (const float logit : logits) {
     scores.push_back(std::isnan(logit) ? -std::numeric_limits<double>::infinity() : logit);
   }
+  if (sampling.repetition_penalty == 1) seen = {};
   for (const int64_t token : std::set<int64_t>(seen.begin(), seen.end())) {
     if (token < 0 || token >= static_cast<int64_t>(scores.size())) continue;
     double& score = scores[token];

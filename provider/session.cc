@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "base/guarded.h"
 #include "base/printable.h"
 #include "base/status_macros.h"
@@ -42,12 +43,18 @@ absl::Status NoState(const std::string& input) {
                    "': this session keeps none; load it with Settings::state (in Python state=)"));
 }
 
+// `with` has the values of adapters too.
+absl::StatusOr<NamedValues> RunWith(const CurrentModel& model, KeptState* state,
+                                    const NamedValues& with, Trace* trace) {
+  return state == nullptr ? model.Get()->Run(with, trace, nullptr) : state->Run(with, trace);
+}
+
 absl::StatusOr<NamedValues> Run(const CurrentModel& model, KeptState* state,
                                 const NamedValues& given, const std::string& adapter,
                                 Trace* trace) {
   NamedValues with = given;
   ANEMONE_RETURN_IF_ERROR(model.adapters().AddTo(adapter, with));
-  return state == nullptr ? model.Get()->Run(with, trace, nullptr) : state->Run(with, trace);
+  return RunWith(model, state, with, trace);
 }
 
 }  // namespace
@@ -71,8 +78,9 @@ absl::StatusOr<Session> Session::Of(const LoadSetup& setup) {
 
 absl::StatusOr<Session> Session::Load(const std::string& path, const Settings& settings) {
   return Guarded("load the model", [&]() -> absl::StatusOr<Session> {
-    const auto load = [](const std::string& file, const Settings& with,
-                         std::shared_ptr<const ProgramStore> store) -> absl::StatusOr<Session> {
+    const absl::Time begun = absl::Now();
+    const auto load = [&](const std::string& file, const Settings& with,
+                          std::shared_ptr<const ProgramStore> store) -> absl::StatusOr<Session> {
       const auto import = [file](const ImportOptions& importing) {
         return ImportFile(file, importing);
       };
@@ -81,6 +89,7 @@ absl::StatusOr<Session> Session::Load(const std::string& path, const Settings& s
       if (store != nullptr && setup.adapters->modules() == nullptr && !with.hazards) {
         setup.cache = std::move(store);
       }
+      setup.opened = absl::ToDoubleMilliseconds(absl::Now() - begun);
       return Of(setup);
     };
     if (!CompiledModel::Is(path)) return load(path, settings, nullptr);
@@ -123,6 +132,16 @@ absl::StatusOr<std::map<std::string, OnnxValue>> Session::RunValues(
                  [&] { return anemone::Run(*model_, state_.get(), inputs, adapter, nullptr); });
 }
 
+absl::StatusOr<std::map<std::string, OnnxValue>> Session::RunRows(
+    const std::map<std::string, OnnxValue>& inputs,
+    const std::vector<std::string>& adapters) const {
+  return Guarded("run the model", [&]() -> absl::StatusOr<NamedValues> {
+    NamedValues with = inputs;
+    ANEMONE_RETURN_IF_ERROR(model_->adapters().AddRows(adapters, with));
+    return RunWith(*model_, state_.get(), with, nullptr);
+  });
+}
+
 absl::StatusOr<std::map<std::string, Tensor>> Session::RunTraced(
     const std::map<std::string, Tensor>& inputs, std::string* trace) const {
   ANEMONE_RETURN_IF_ERROR(RequireTensors(outputs()));
@@ -153,6 +172,10 @@ absl::StatusOr<Tensor> Session::ReadState(const std::string& input) const {
 absl::Status Session::WriteState(const std::string& input, const Tensor& value) {
   if (state_ == nullptr) return NoState(input);
   return Guarded("write a state", [&] { return state_->Write(input, value); });
+}
+
+std::string Session::GrowthRefusal() const {
+  return state_ == nullptr ? "" : state_->GrowthRefusal();
 }
 
 Session Session::Fork() const {

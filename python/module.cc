@@ -189,12 +189,16 @@ nb::object ToPython(OnnxValue value) {
   }
 }
 
-nb::dict Run(const Session& session, const nb::dict& values, const std::string& adapter) {
+// With `rows`, an adapter for each row of the batch.
+nb::dict Run(const Session& session, const nb::dict& values, const std::string& adapter,
+             const std::vector<std::string>& rows) {
   std::map<std::string, OnnxValue> inputs;
   for (const auto& [name, value] : values) {
     inputs.emplace(nb::cast<std::string>(name), FromPython(value));
   }
-  auto outputs = Unlocked([&] { return session.RunValues(inputs, adapter); });
+  auto outputs = Unlocked([&] {
+    return rows.empty() ? session.RunValues(inputs, adapter) : session.RunRows(inputs, rows);
+  });
   nb::dict made;
   for (const PortInfo& port : session.outputs()) {
     made[port.name.c_str()] = ToPython(std::move(outputs.at(port.name)));
@@ -321,6 +325,15 @@ void AddGenerator(nb::module_& module) {
              Done([&] { return g.Start(tokens, sampling); });
            })
       .def("next", [](Generator& g) { return Unlocked([&] { return g.Next(); }); })
+      .def("start_batch",
+           [](Generator& g, const std::vector<std::vector<int64_t>>& prompts, double temperature,
+              int64_t top_k, double top_p, double repetition_penalty, uint64_t seed) {
+             const Sampling sampling = {temperature, top_k, top_p, repetition_penalty, seed};
+             Done([&] { return g.StartBatch(prompts, sampling); });
+           })
+      .def("next_batch", [](Generator& g) { return Unlocked([&] { return g.NextBatch(); }); })
+      .def("takes_batches", &Generator::TakesBatches)
+      .def("growth_refusal", [](const Generator& g) { return StrOf(g.session().GrowthRefusal()); })
       .def("logits", [](Generator& g) { return Unlocked([&] { return g.Logits(); }); })
       .def("fork", &Generator::Fork)
       .def("plan_text",

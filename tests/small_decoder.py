@@ -6,11 +6,12 @@ from onnx import TensorProto, helper, numpy_helper
 FLOAT, INT64 = TensorProto.FLOAT, TensorProto.INT64
 
 
-def decoder(layers=2, heads=2, size=8, vocabulary=64, longest=2048, seed=3, learned=True, buffer=0):
+def decoder(layers=2, heads=2, size=8, vocabulary=64, longest=2048, seed=3, learned=True, buffer=0,
+            batch=1):
     """Blocks of attention and a gated layer, with free lengths. `learned`: position_ids is an input;
     else positions come from the length of the cache, as in models without that input. `buffer`: the caches have
     this many rows, and new ones are written at the input cache_position (static caches, as torch.export writes
-    index_copy)."""
+    index_copy). `batch` may be the name of a free size."""
     random = np.random.default_rng(seed)
     width = heads * size
     nodes, constants = [], []
@@ -60,17 +61,17 @@ def decoder(layers=2, heads=2, size=8, vocabulary=64, longest=2048, seed=3, lear
     x = node("Add", [node("Gather", [words, "input_ids"], "embedded"),
                      node("Gather", [table, positions], "placed")], "x")
     causal = node("Where", ["seen", "nothing", "far"], "masked" if buffer else "causal")
-    inputs = [("input_ids", INT64, [1, "sequence_length"])]
+    inputs = [("input_ids", INT64, [batch, "sequence_length"])]
     if buffer:
         inputs.append(("cache_position", INT64, ["sequence_length"]))
     else:
         node("Cast", [node("Unsqueeze", ["attention_mask", "middle"], "m0")], "m1", to=FLOAT)
         node("Add", [node("Mul", [node("Sub", ["one", "m1"], "m2"), "far"], "m3"), causal], "m4")
         node("Max", ["m4", "far"], "masked")
-        inputs.append(("attention_mask", INT64, [1, "past_sequence_length + sequence_length"]))
+        inputs.append(("attention_mask", INT64, [batch, "past_sequence_length + sequence_length"]))
     if learned and not buffer:
-        inputs.append(("position_ids", INT64, [1, "sequence_length"]))
-    outputs = [("logits", FLOAT, [1, "sequence_length", vocabulary])]
+        inputs.append(("position_ids", INT64, [batch, "sequence_length"]))
+    outputs = [("logits", FLOAT, [batch, "sequence_length", vocabulary])]
     for i in range(layers):
         name = f"layer{i}."
         a = normed(x, name + "a")
@@ -81,8 +82,8 @@ def decoder(layers=2, heads=2, size=8, vocabulary=64, longest=2048, seed=3, lear
             parts[part] = node("Transpose", [split], name + part + "t", perm=[0, 2, 1, 3])
         for part, kind in (("k", "key"), ("v", "value")):
             past, present = f"past_key_values.{i}.{kind}", f"present.{i}.{kind}"
-            inputs.append((past, FLOAT, [1, heads, buffer or "past_sequence_length", size]))
-            outputs.append((present, FLOAT, [1, heads, buffer or "past_sequence_length + sequence_length", size]))
+            inputs.append((past, FLOAT, [batch, heads, buffer or "past_sequence_length", size]))
+            outputs.append((present, FLOAT, [batch, heads, buffer or "past_sequence_length + sequence_length", size]))
             if buffer:
                 rows = [node("Transpose", [old], present + f".{i}", perm=[2, 0, 1, 3])
                         for i, old in enumerate((past, parts[part]))]

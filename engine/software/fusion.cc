@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "engine/software/part_reads.h"
 #include "math/core/epilogue.h"
 #include "math/core/parallel.h"
 #include "math/elementwise/element_steps.h"
@@ -274,7 +275,7 @@ std::vector<Chain> FuseUnits(const Network& network, const Views& views, bool fu
   const auto count = static_cast<int>(network.units.size());
   std::vector<Chain> ending(count);  // by the last unit of the chain
   for (int i = 0; i < count; ++i) {
-    if (views.Has(i)) continue;
+    if (views.Has(i) || IsUnread(network.units[i])) continue;
     const int before = fuse ? Predecessor(network, i, readers) : -1;
     if (before >= 0 && ending[before].size() < kLongest) {
       ending[i] = std::exchange(ending[before], {});

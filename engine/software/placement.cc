@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "engine/software/memory_plan.h"
+#include "engine/software/part_reads.h"
 #include "engine/unit_kind.h"
 
 namespace anemone {
@@ -65,6 +66,7 @@ class Placer {
   // If unit `i` concatenates its operands, places them inside its output.
   void Join(int i) {
     const Unit& unit = network_.units[i];
+    if (IsUnread(unit)) return;
     if (!unit.kind->run.joins.Or(false, unit.params.get(), network_.BottomsOf(unit))) return;
     int64_t offset = 0;
     for (const Operand& operand : unit.bottoms) {

@@ -15,6 +15,7 @@
 #include "engine/loops.h"
 #include "engine/software/exact_plan.h"
 #include "engine/software/fusion.h"
+#include "engine/software/part_reads.h"
 #include "engine/software/placement.h"
 #include "engine/software/unit_program.h"
 #include "engine/software/views.h"
@@ -133,6 +134,8 @@ class SoftwareDevice final : public Device {
       if (reads) stale.push_back(static_cast<int>(i));
     }
     for (int i : stale) {
+      // Reads in parts depend on no constant.
+      if (AsPartReads(program->units.prepared[i]) != nullptr) continue;
       ANEMONE_ASSIGN_OR_RETURN(program->units.prepared[i], PrepareUnit(network, network.units[i]));
     }
     if (program->exact) {

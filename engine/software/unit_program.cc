@@ -7,6 +7,7 @@
 #include "engine/constant.h"
 #include "engine/constant_id.h"
 #include "engine/repeats.h"
+#include "engine/software/part_reads.h"
 #include "engine/unit_kind.h"
 #include "math/core/shared_pack.h"
 
@@ -88,6 +89,7 @@ absl::Status UnitProgram::Prepare(const Network& from) {
 
 void UnitProgram::Place(absl::Span<const ProgramPort> inputs, absl::Span<const ProgramPort> outputs,
                         bool fuses, bool inputs_in_place) {
+  if (fuses) ReadParts(network, prepared);
   views.emplace(network, fuses ? absl::MakeConstSpan(prepared) : absl::Span<const Prepared>());
   chains = FuseUnits(network, *views, fuses);
   placement = PlaceTensors(network, *views, chains, inputs, outputs, inputs_in_place);

@@ -63,7 +63,8 @@ class UnitProgram {
 
   // Sets `network`, `prepared` and `constants`. kUnimplemented if a unit can only be checked.
   absl::Status Prepare(const Network& from);
-  // Then the other members. If `fuses` is false, each unit is a chain and slices are copied.
+  // Then the other members. If `fuses` is false, each unit is a chain, and slices and parts
+  // (part_reads.h) are copied.
   void Place(absl::Span<const ProgramPort> inputs, absl::Span<const ProgramPort> outputs,
              bool fuses, bool inputs_in_place);
 

@@ -56,11 +56,22 @@ class Generator {
   // The logits of the token that comes next, one for each token of the vocabulary.
   absl::StatusOr<std::vector<float>> Logits();
 
+  // The same for several prompts of one length, which are rows of one batch: each has the tokens
+  // that it has alone, up to rounding, and products read their weights once for all. Next() and
+  // Logits() are those of the first row. kInvalidArgument: no prompt, or other lengths;
+  // kFailedPrecondition: TakesBatches() is false.
+  absl::Status StartBatch(absl::Span<const std::vector<int64_t>> prompts,
+                          const Sampling& sampling = {});
+  // The next token of each row.
+  absl::StatusOr<std::vector<int64_t>> NextBatch();
+  // Whether the first dimension of the tokens and of the caches is free.
+  bool TakesBatches() const;
+
   // Another that has no prompt yet, with the same programs and weights: one for each prompt of a
   // batch. Each may run in a thread of its own.
   Generator Fork() const;
 
-  // The prompt, and the tokens that Next() returned.
+  // The prompt (of the first row), and the tokens that Next() returned.
   const std::vector<int64_t>& tokens() const;
   const Session& session() const;
   // Its inputs and its output of logits; the empty string for an input that the model lacks.

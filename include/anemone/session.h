@@ -105,8 +105,16 @@ class Session {
   absl::StatusOr<std::map<std::string, OnnxValue>> RunValues(
       const std::map<std::string, OnnxValue>& inputs, const std::string& adapter = "") const;
 
-  // The same; appends one Chrome trace event per segment, crossing and unit to `trace` (JSON
-  // objects, comma separated, without the enclosing brackets).
+  // The same for a batch in which each row has an adapter of its own: row i of the first dimension
+  // has adapters[i]; "" is as in Run(). Needs Settings::adapter_rows (else kFailedPrecondition).
+  // kInvalidArgument: there are more or fewer names than rows. In the first run of each size,
+  // kFailedPrecondition: it is not proven that the rows stay apart: docs/adapters.md.
+  absl::StatusOr<std::map<std::string, OnnxValue>> RunRows(
+      const std::map<std::string, OnnxValue>& inputs,
+      const std::vector<std::string>& adapters) const;
+
+  // The same as Run(); appends one Chrome trace event per segment, crossing and unit to `trace`
+  // (JSON objects, comma separated, without the enclosing brackets).
   absl::StatusOr<std::map<std::string, Tensor>> RunTraced(
       const std::map<std::string, Tensor>& inputs, std::string* trace) const;
 
@@ -143,6 +151,9 @@ class Session {
   void ResetState();
   absl::StatusOr<Tensor> ReadState(const std::string& input) const;
   absl::Status WriteState(const std::string& input, const Tensor& value);
+  // Why a state that grows is planned again for each length: docs/state.md. "" if it is not, or
+  // before the first run.
+  std::string GrowthRefusal() const;
   // A session of the same programs with a state of its own, which is zeros. Costs no compile.
   Session Fork() const;
 

@@ -51,6 +51,8 @@ struct Settings {
   // Name -> file of an adapter (LoRA), for Session::Run(): PEFT's .safetensors or ONNX Runtime's
   // .onnx_adapter. The one named "" is used in runs that name none: docs/adapters.md.
   std::map<std::string, std::string> adapters;
+  // Each row of a batch may have another of them: Session::RunRows().
+  bool adapter_rows = false;
 
   // Input -> the output that is its value in the next run. The session keeps the value, and the
   // input may be left out of Run(): docs/state.md. {kUsualPairs, ""} stands for the pairs whose

@@ -14,6 +14,7 @@
 #include "base/status_macros.h"
 #include "engine/constant.h"
 #include "engine/formats/mil_emitter.h"
+#include "engine/software/part_reads.h"
 #include "engine/warning.h"
 #include "kernels/elementwise/elementwise.h"
 #include "kernels/mil.h"
@@ -82,7 +83,8 @@ Verdict Validate(const SdpaParams&, Bottoms in, const Target& target, Route rout
 constexpr Field<SdpaParams> kFields[] = {Key<&SdpaParams::subtract_max>("SubtractMax")};
 
 absl::StatusOr<Prepared> Prepare(const SdpaParams& p, Bottoms, absl::Span<const Tensor>) {
-  if (p.subtract_max) return Prepared();
+  constexpr PartRead kInParts{.is_readable = true};
+  if (p.subtract_max) return MakePartReads({{}, kInParts, kInParts});
   return absl::UnimplementedError(
       "SDPA without SubtractMax can be checked but not run: its formula is not published");
 }
@@ -102,9 +104,37 @@ math::SdpaMask MaskOf(absl::Span<const ConstView> in) {
   return {.values = in[kMask].span(), .queries = in[kMask].dims.c()};
 }
 
-void Compute(const SdpaParams&, const void*, absl::Span<const ConstView> in, View out) {
-  math::Sdpa(ShapeOf(in), math::ToFloat(in[kScale].data[0]), in[kQuery].span(), in[kKey].span(),
-             in[kValue].span(), MaskOf(in), out.span());
+math::SdpaRows RowsOf(const ConstView& x, bool swapped) {
+  const int64_t row = x.dims.w(), plane = x.dims.h() * row;
+  return {.data = x.data,
+          .rows = swapped ? x.dims.h() : x.dims.c(),
+          .row_step = swapped ? row : plane,
+          .head_step = swapped ? plane : row,
+          .batch_step = x.dims.c() * plane};
+}
+
+// The keys or values at the beginning of `in`, which are removed from it.
+math::SdpaParts PartsOf(const PartRead& read, absl::Span<const ConstView>& in) {
+  math::SdpaParts parts{.first = RowsOf(in[0], read.swapped), .more = {}};
+  if (read.split) parts.more = RowsOf(in[1], read.swapped);
+  in.remove_prefix(read.split ? 2 : 1);
+  return parts;
+}
+
+void Compute(const SdpaParams&, const void* prepared, absl::Span<const ConstView> in, View out) {
+  const PartReads& reads = *static_cast<const PartReads*>(prepared);
+  const ConstView q = in[kQuery];
+  in.remove_prefix(1);
+  const math::SdpaParts k = PartsOf(reads[kKey], in), v = PartsOf(reads[kValue], in);
+  const math::SdpaShape shape{.batch = q.dims.n(),
+                              .heads = q.dims.h(),
+                              .queries = q.dims.c(),
+                              .keys = k.first.rows + k.more.rows,
+                              .dim = q.dims.w(),
+                              .value_dim = out.dims.w()};
+  math::SdpaMask mask;  // after the scale
+  if (in.size() > 1) mask = {.values = in[1].span(), .queries = in[1].dims.c()};
+  math::Sdpa(shape, math::ToFloat(in[0].data[0]), q.span(), k, v, mask, out.span());
 }
 
 void Exact(const SdpaParams&, const ExactUnit& unit, absl::Span<const ConstView> in, View out) {

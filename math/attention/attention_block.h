@@ -9,6 +9,15 @@
 
 namespace anemone::math {
 
+// The rows of one head, `rows` of them at `first`, the others at `more`.
+struct HeadRows {
+  const Half *first, *more;
+  int64_t rows, step, more_step;
+  const Half* Row(int64_t i) const {
+    return i < rows ? first + i * step : more + (i - rows) * more_step;
+  }
+};
+
 // Some queries of one head. Pointers are to the first element of the head; steps are the distance
 // in elements from one position of the sequence to the next.
 struct AttentionBlock {
@@ -16,8 +25,9 @@ struct AttentionBlock {
   // Whether the whole head has one query. It is then summed in another order, so this must not
   // depend on how the work is divided into blocks.
   bool only_one;
-  const Half *q, *k, *v;
-  int64_t q_step, k_step, v_step;
+  const Half* q;
+  int64_t q_step;
+  HeadRows k, v;
   const Half* mask;   // or null
   int64_t mask_step;  // 0: all queries share one row of the mask
   float scale;

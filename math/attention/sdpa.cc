@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cstring>
 
 #include "math/attention/attention_block.h"
 #include "math/core/parallel.h"
@@ -90,15 +91,17 @@ HWY_INLINE void PackScores(const float* scores, int64_t row_step, const float* f
   }
 }
 
-// Computes the scores of a block of queries as a product with packed keys.
-HWY_INLINE void MultiplyKeys(const AttentionBlock& block, const ScoreTile& scores) {
+// Computes the scores of a block of queries as a product with packed keys: `count` keys, whose
+// scores begin at column `at`. Columns behind them, of a whole panel, are overwritten.
+HWY_INLINE void MultiplyKeys(const AttentionBlock& block, const ScoreTile& scores, const Half* k,
+                             int64_t k_step, int64_t count, int64_t at) {
   GemmOperands qk;
-  qk.m = block.queries, qk.k = block.dim, qk.n = block.keys;
+  qk.m = block.queries, qk.k = block.dim, qk.n = count;
   qk.a = block.q, qk.a_row = block.q_step, qk.a_column = 1;
-  qk.b = block.k, qk.b_row = 1, qk.b_column = block.k_step;
+  qk.b = k, qk.b_row = 1, qk.b_column = k_step;
   const int64_t step = ColumnsOf(block.dim);
-  for (int64_t key = 0; key < block.keys; key += step) {
-    const int64_t keys = HWY_MIN(block.keys - key, step);
+  for (int64_t key = 0; key < count; key += step) {
+    const int64_t keys = HWY_MIN(count - key, step);
     MultiplyPanels(
         block.queries, keys, block.dim, HWY_MIN(block.dim, kBlockDepth),
         [&](int64_t first, int64_t depth, float* b)
@@ -106,7 +109,7 @@ HWY_INLINE void MultiplyKeys(const AttentionBlock& block, const ScoreTile& score
         [&](int64_t row, int64_t rows, int64_t first, int64_t depth, float* a)
             HWY_ATTR { PackRows(qk, row, rows, first, depth, a); },
         [&](int64_t row, int64_t, int64_t column, int64_t)
-            HWY_ATTR { return scores.From(row, key + column); },
+            HWY_ATTR { return scores.From(row, at + key + column); },
         [](const float*, int64_t, int64_t, int64_t, int64_t) HWY_ATTR {},
         [](int64_t, int64_t, int64_t, int64_t) HWY_ATTR { return Ahead(); });
   }
@@ -116,12 +119,25 @@ HWY_INLINE void MultiplyValues(const AttentionBlock& block, const ScoreTile& sco
                                const float* factors) {
   GemmOperands pv;
   pv.m = block.queries, pv.k = block.keys, pv.n = block.value_dim;
-  pv.b = block.v, pv.b_row = block.v_step, pv.b_column = 1;
+  pv.b_column = 1;
   pv.c = block.y, pv.c_row = block.y_step, pv.c_column = 1;
   MultiplyPanels(
       block.queries, block.value_dim, block.keys, HWY_MIN(block.keys, kBlockDepth),
-      [&](int64_t first, int64_t depth, float* b)
-          HWY_ATTR { PackColumns(pv, first, depth, 0, block.value_dim, b); },
+      [&](int64_t first, int64_t depth, float* b) HWY_ATTR {
+        // The blocks of a sum are those of values in one place: rows from both are brought
+        // together.
+        pv.b = block.v.Row(first);
+        pv.b_row = first < block.v.rows ? block.v.step : block.v.more_step;
+        if (first < block.v.rows && first + depth > block.v.rows) {
+          Half* rows = ThreadScratch<Half>(ScratchUse::kRow, depth * block.value_dim);
+          for (int64_t i = 0; i < depth; ++i) {
+            std::memcpy(rows + i * block.value_dim, block.v.Row(first + i),
+                        block.value_dim * sizeof(Half));
+          }
+          pv.b = rows, pv.b_row = block.value_dim;
+        }
+        PackColumns(pv, 0, depth, 0, block.value_dim, b);
+      },
       [&](int64_t row, int64_t rows, int64_t first, int64_t depth, float* a) HWY_ATTR {
         PackScores(scores.to + row * scores.row_step + first, scores.row_step, factors + row, rows,
                    depth, a);
@@ -142,7 +158,7 @@ HWY_INLINE void DotKeys(const AttentionBlock& block, const ScoreTile& scores) {
   for (int64_t key = 0; key < block.keys; key += kPanelColumns) {
     const int64_t keys = HWY_MIN(block.keys - key, kPanelColumns);
     for (int64_t i = 0; i < keys; ++i) {
-      const Half* k = block.k + (key + i) * block.k_step;
+      const Half* k = block.k.Row(key + i);
       sums[i] = FoldFixed(
           block.dim, 0.0f,
           [&](int64_t d) HWY_ATTR { return hn::Mul(hn::LoadU(df, q + d), LoadHalf(k + d)); },
@@ -168,7 +184,7 @@ HWY_INLINE void SumColumns(const AttentionBlock& block, const float* scores, flo
   for (int i = 0; i < kVectors; ++i) sum[i] = hn::Zero(df);
   for (int64_t key = 0; key < block.keys; ++key) {
     const VF weight = hn::Set(df, scores[key] * factor);
-    const Half* v = block.v + key * block.v_step + d;
+    const Half* v = block.v.Row(key) + d;
     HWY_UNROLL(4)
     for (int i = 0; i < kVectors; ++i) {
       const VF value = rest == kLanes ? LoadHalf(v + i * kLanes) : LoadHalfN(v, rest);
@@ -191,12 +207,19 @@ HWY_INLINE void SumValues(const AttentionBlock& block, const float* scores, floa
 }
 
 void ComputeAttention(const AttentionBlock& block) {
-  const int64_t row_step = RoundUp(block.keys, kPanelColumns);
+  // The last panel of each of the two parts may be wider than its keys.
+  const int64_t row_step = RoundUp(block.keys, kPanelColumns) + kPanelColumns;
   float* memory = ThreadScratch<float>(ScratchUse::kScores, block.queries * (row_step + 1));
   const ScoreTile scores = ScoresOf(block, memory, row_step);
   float* factors = memory + block.queries * row_step;
   const bool one = block.only_one;
-  one ? DotKeys(block, scores) : MultiplyKeys(block, scores);
+  if (one) {
+    DotKeys(block, scores);
+  } else {
+    MultiplyKeys(block, scores, block.k.first, block.k.step, block.k.rows, 0);
+    MultiplyKeys(block, scores, block.k.more, block.k.more_step, block.keys - block.k.rows,
+                 block.k.rows);
+  }
   for (int64_t i = 0; i < block.queries; ++i) {
     const float sum = ExpRow(scores.to + i * row_step, block.keys,
                              [](VF x, VF max) HWY_ATTR { return ExpNonPositive(Shifted(x, max)); });
@@ -225,14 +248,33 @@ Cut CutQueries(const SdpaShape& shape) {
                    shape.batch * shape.heads, ThreadCount());
 }
 
+HeadRows RowsOf(const SdpaParts& parts, int64_t batch, int64_t head) {
+  const SdpaRows &a = parts.first, &b = parts.more;
+  HeadRows rows = {.rows = a.rows, .step = a.row_step, .more_step = b.row_step};
+  rows.first = a.data + batch * a.batch_step + head * a.head_step;
+  if (b.rows > 0) rows.more = b.data + batch * b.batch_step + head * b.head_step;
+  return rows;
+}
+
 }  // namespace
 
 void Sdpa(const SdpaShape& shape, float scale, absl::Span<const Half> q, absl::Span<const Half> k,
           absl::Span<const Half> v, const SdpaMask& mask, absl::Span<Half> y) {
   const SdpaShape& s = shape;
-  assert(static_cast<int64_t>(q.size()) == s.batch * s.queries * s.heads * s.dim);
   assert(static_cast<int64_t>(k.size()) == s.batch * s.keys * s.heads * s.dim);
   assert(static_cast<int64_t>(v.size()) == s.batch * s.keys * s.heads * s.value_dim);
+  const auto whole = [&](absl::Span<const Half> x, int64_t dim) {
+    const int64_t row = s.heads * dim;
+    return SdpaParts{.first = {x.data(), s.keys, row, dim, s.keys * row}, .more = {}};
+  };
+  Sdpa(shape, scale, q, whole(k, s.dim), whole(v, s.value_dim), mask, y);
+}
+
+void Sdpa(const SdpaShape& shape, float scale, absl::Span<const Half> q, const SdpaParts& k,
+          const SdpaParts& v, const SdpaMask& mask, absl::Span<Half> y) {
+  const SdpaShape& s = shape;
+  assert(static_cast<int64_t>(q.size()) == s.batch * s.queries * s.heads * s.dim);
+  assert(k.first.rows + k.more.rows == s.keys && v.first.rows + v.more.rows == s.keys);
   assert(static_cast<int64_t>(y.size()) == s.batch * s.queries * s.heads * s.value_dim);
   const int64_t mask_head = mask.heads == 1 ? 0 : s.keys;
   const int64_t mask_query = mask.queries == 1 ? 0 : mask.heads * s.keys;
@@ -250,11 +292,11 @@ void Sdpa(const SdpaShape& shape, float scale, absl::Span<const Half> q, absl::S
       block.queries = queries.size();
       block.keys = s.keys, block.dim = s.dim, block.value_dim = s.value_dim;
       block.only_one = s.queries == 1;
-      block.q_step = block.k_step = s.heads * s.dim;
-      block.v_step = block.y_step = s.heads * s.value_dim;
+      block.q_step = s.heads * s.dim;
+      block.y_step = s.heads * s.value_dim;
       block.q = q.data() + (batch * s.queries + first) * block.q_step + head * s.dim;
-      block.k = k.data() + batch * s.keys * block.k_step + head * s.dim;
-      block.v = v.data() + batch * s.keys * block.v_step + head * s.value_dim;
+      block.k = RowsOf(k, batch, head);
+      block.v = RowsOf(v, batch, head);
       block.y = y.data() + (batch * s.queries + first) * block.y_step + head * s.value_dim;
       block.mask = mask.values.empty() ? nullptr
                                        : mask.values.data() + batch * mask_batch +

@@ -41,7 +41,23 @@ struct SdpaMask {
   int64_t batch = 1, queries = 1, heads = 1;
 };
 
+// Keys or values, in the order of the sequence: `rows` rows of the elements of one head, in a
+// tensor whose heads and images are this far apart, in elements.
+struct SdpaRows {
+  const Half* data = nullptr;
+  int64_t rows = 0;
+  int64_t row_step = 0, head_step = 0, batch_step = 0;
+};
+// They may be in two places, as the old rows of a cache and new ones are; `more` may be empty. The
+// results have the same bits wherever they are.
+struct SdpaParts {
+  SdpaRows first, more;
+};
+
 // `y` must not overlap any input.
+void Sdpa(const SdpaShape& shape, float scale, absl::Span<const Half> q, const SdpaParts& k,
+          const SdpaParts& v, const SdpaMask& mask, absl::Span<Half> y);
+// K and V in the layout above.
 void Sdpa(const SdpaShape& shape, float scale, absl::Span<const Half> q, absl::Span<const Half> k,
           absl::Span<const Half> v, const SdpaMask& mask, absl::Span<Half> y);
 

@@ -41,7 +41,7 @@ absl::Status ApplyAll(const std::vector<std::unique_ptr<Reload>>& reloads) {
 absl::StatusOr<std::shared_ptr<CurrentModel>> CurrentModel::Make(
     const LoadSetup& setup, std::shared_ptr<const LoadedModel> model) {
   Adapters adapters = *setup.adapters;
-  ANEMONE_RETURN_IF_ERROR(adapters.FitTo(model->inputs));
+  ANEMONE_RETURN_IF_ERROR(adapters.FitTo(model->graph(), model->inputs));
   return std::shared_ptr<CurrentModel>(
       new CurrentModel(setup, std::move(adapters), std::move(model)));
 }

@@ -36,6 +36,30 @@ def _prompt_of(tokens: Iterable[int] | str, tokenizer: str | os.PathLike[str] | 
     return _encoded(tokens, tokenizer)
 
 
+def _batches(
+    first: _anemone.Generator,
+    starts: list[list[int]],
+    sampling: tuple[float, int, float, float, int],
+) -> Iterator[tuple[_anemone.Generator, list[int]]]:
+    """Generators that ran the prompts, and the prompts of each: those of one length together, where the model
+    takes a batch and its caches stay in place then."""
+    by_length: dict[int, list[int]] = {}
+    for i, start in enumerate(starts):
+        by_length.setdefault(len(start), []).append(i)
+    for members in by_length.values():
+        together = len(members) > 1 and first.takes_batches()
+        if together:
+            generator = first.fork()
+            generator.start_batch([starts[i] for i in members], *sampling)
+            if not generator.growth_refusal():
+                yield generator, members
+                continue
+        for i in members:
+            generator = first.fork()
+            generator.start(starts[i], *sampling)
+            yield generator, [i]
+
+
 def generate(
     model: Model,
     tokens: Iterable[int] | str,
@@ -76,8 +100,8 @@ def generate_batch(
     **keywords: Unpack[SessionKeywords],
 ) -> Iterator[list[int | None]]:
     """As generate() for each of `prompts`, which may have different lengths: iterates lists with the next
-    token of each prompt, None after one of `stop`. The prompts share programs and weights, and each has a
-    cache of its own, so its tokens are those of generate()."""
+    token of each prompt, None after one of `stop`. The prompts share programs and weights. Those of one length
+    run as one batch if the model's batch is free; their tokens are those of generate() up to rounding."""
     require_target(target)
     starts = [_prompt_of(tokens, tokenizer) for tokens in prompts]
     ends = {operator.index(token) for token in stop}
@@ -91,16 +115,18 @@ def generate_batch(
                 first = _anemone.load_generator_bytes(data, settings)
             else:
                 first = _anemone.load_generator(path, settings)
-            left = dict(enumerate([first, *(first.fork() for _ in starts[1:])][: len(starts)]))
-            for i, generator in left.items():
-                generator.start(starts[i], temperature, top_k, top_p, repetition_penalty, seed)
+            sampling = (temperature, top_k, top_p, repetition_penalty, seed)
+            groups = list(_batches(first, starts, sampling))
+        left = set(range(len(starts)))
         for _ in range(max_new):
             row: list[int | None] = [None] * len(starts)
             with words_of_python():
-                for i, generator in left.items():
-                    row[i] = generator.next()
+                for generator, members in groups:
+                    if left.intersection(members):
+                        for i, token in zip(members, generator.next_batch()):
+                            row[i] = token if i in left else None
             if left:
                 yield row
-            left = {i: generator for i, generator in left.items() if row[i] not in ends}
+            left = {i for i in left if row[i] not in ends}
 
     return iterate()

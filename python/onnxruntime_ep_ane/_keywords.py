@@ -14,6 +14,7 @@ FLAGS: dict[str, tuple[str, str, str]] = {
     "dim": ("dims", "Mapping[str, int]", ""),
     "shape": ("shapes", "Mapping[str, Sequence[int]]", ""),
     "adapter": ("adapters", "Mapping[str, str]", ""),
+    "adapter-rows": ("adapter_rows", "bool", ""),
     "bucket": ("buckets", "Mapping[str, Sequence[int]]", ""),
     "max-plans": ("max_plans", "int", ""),
     "state": ("state", "Mapping[str, str] | str", ""),
@@ -79,8 +80,12 @@ class SessionKeywords(TypedDict, total=False):
     # leaves a dimension to `dims` or `buckets`.
     shapes: Mapping[str, Sequence[int]]
     # Run with an adapter (LoRA): PEFT's .safetensors or ONNX Runtime's .onnx_adapter. In Python
-    # files by name, one of which run() gets; on the command line one: docs/adapters.md.
+    # files by name, one of which run() gets. On the command line the adapter without a name is
+    # that of all rows, and --row-adapters names others: docs/adapters.md.
     adapters: Mapping[str, str]
+    # Let each row of a batch have another adapter. run() then takes a list of names, one for each
+    # row: docs/adapters.md. Default: false.
+    adapter_rows: bool
     # Compile a program for each of these sizes of a free dimension. Inputs of another size are
     # padded to the next larger size and outputs are cropped, where that is proven to be right;
     # elsewhere the model is compiled for the exact size: docs/dynamic_shapes.md. `convert --to

@@ -228,18 +228,22 @@ class Session:
         made = records_of(self._session.plan_json())
         return made if isinstance(made, list) else [made]
 
-    def run(self, inputs: Mapping[str, Value], adapter: str = "") -> dict[str, Value]:
+    def run(self, inputs: Mapping[str, Value], adapter: str | Sequence[str | None] = "") -> dict[str, Value]:
         """Every output by name. Types and shapes must be those of `inputs`; arrays are not copied
         if they are contiguous. A sequence is a list, a map a dict, None an optional without a
-        value. `adapter` is a name of the session's `adapters`. Values that fp16 cannot hold are a
-        RuntimeWarning, once for each session."""
+        value. `adapter` is a name of the session's `adapters`; with `adapter_rows` also a list of
+        names, one for each row of the batch, in which None is no adapter. Values that fp16 cannot
+        hold are a RuntimeWarning, once for each session."""
         if not isinstance(inputs, Mapping) or not all(isinstance(name, str) for name in inputs):
             raise TypeError("inputs: want a dict of arrays by the inputs' names")
         ports = {port.name: port for port in self.inputs}
         _check_names(ports, inputs)
         values = {name: _to_cpp(ports[name], value) for name, value in inputs.items()}
+        rows = [] if isinstance(adapter, str) else [name or "" for name in adapter]
+        if not isinstance(adapter, str) and not rows:
+            raise ValueError("adapter: the list has no names; give one for each row of the batch")
         with words_of_python():
-            made = self._session.run(values, adapter)
+            made = self._session.run(values, adapter if isinstance(adapter, str) else "", rows)
         self._warn()
         return {name: _from_cpp(name, value) for name, value in made.items()}
 

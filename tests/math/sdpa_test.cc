@@ -103,6 +103,50 @@ TEST_P(SdpaTest, EqualsThePlainForm) {
   });
 }
 
+// Rows of (batch, rows, heads, dim) as two tensors of (batch, heads, rows, dim).
+struct TwoParts {
+  TwoParts(const SdpaShape& s, int64_t dim, int64_t split, const std::vector<Half>& x)
+      : rows{split, s.keys - split} {
+    for (int part : {0, 1}) {
+      for (int64_t b = 0; b < s.batch; ++b) {
+        for (int64_t h = 0; h < s.heads; ++h) {
+          for (int64_t i = 0; i < rows[part]; ++i) {
+            const auto from = x.begin() + ((b * s.keys + part * split + i) * s.heads + h) * dim;
+            data[part].insert(data[part].end(), from, from + dim);
+          }
+        }
+      }
+    }
+    const auto at = [&](int part) {
+      return SdpaRows{data[part].data(), rows[part], dim, rows[part] * dim,
+                      s.heads * rows[part] * dim};
+    };
+    parts = {at(0), at(1)};
+  }
+  int64_t rows[2];
+  std::vector<Half> data[2];
+  SdpaParts parts;
+};
+
+TEST_P(SdpaTest, PlacesOfTheRowsDoNotShow) {
+  const SdpaShape& s = GetParam().shape;
+  SdpaMask mask = GetParam().mask;
+  const std::vector<Half> values = Numbers(mask.batch * mask.queries * mask.heads * s.keys, 4);
+  if (GetParam().masked) mask.values = values;
+  const std::vector<Half> q = Numbers(s.batch * s.queries * s.heads * s.dim, 1);
+  const std::vector<Half> k = Numbers(s.batch * s.keys * s.heads * s.dim, 2);
+  const std::vector<Half> v = Numbers(s.batch * s.keys * s.heads * s.value_dim, 3);
+  ForEachSimdTarget([&] {
+    std::vector<Half> want(s.batch * s.queries * s.heads * s.value_dim), got(want.size());
+    Sdpa(s, 0.3f, q, k, v, mask, absl::MakeSpan(want));
+    for (const int64_t split : {int64_t{0}, int64_t{1}, s.keys / 2, s.keys - 1, s.keys}) {
+      const TwoParts keys(s, s.dim, split, k), at_values(s, s.value_dim, s.keys - split, v);
+      Sdpa(s, 0.3f, q, keys.parts, at_values.parts, mask, absl::MakeSpan(got));
+      ExpectSame(got, want);
+    }
+  });
+}
+
 INSTANTIATE_TEST_SUITE_P(Shapes, SdpaTest, testing::ValuesIn(kSdpaCases),
                          [](const auto& info) { return info.param.name; });
 

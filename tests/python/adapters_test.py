@@ -1,11 +1,12 @@
 """Adapters (LoRA) of Session: run(x, adapter="a") against ONNX Runtime with merged weights, and hostile files.
 
-    adapters_test.py SOURCE_FOLDER
+    adapters_test.py SOURCE_FOLDER ANEMONE
 """
 
 import json
 import pathlib
 import struct
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -18,6 +19,7 @@ from onnx import TensorProto, helper, numpy_helper
 import onnxruntime_ep_ane as ane
 
 SOURCE = pathlib.Path(sys.argv.pop(1))
+ANEMONE = sys.argv.pop(1)
 DTYPES = {"float32": "F32", "float16": "F16", "int64": "I64"}
 COSINE = 0.999
 
@@ -53,17 +55,22 @@ def write_peft(folder, modules, rank, alpha, seed=1, prefix="base_model.model.")
     return path, added
 
 
-def two_layers():
-    """MatMul with a transposed weight, and Gemm with transB, named as PyTorch names weights."""
+def two_layers(rows=(4,)):
+    """MatMul with a transposed weight, and Gemm with transB, named as PyTorch names weights. With several
+    dimensions of `rows`, the second is a MatMul and an Add."""
     random = numpy.random.default_rng(0)
     weights = {"net.up.weight": random.standard_normal((32, 16)), "net.down.weight": random.standard_normal((8, 32)),
                "net.down.bias": random.standard_normal(8)}
     nodes = [helper.make_node("Transpose", ["net.up.weight"], ["t"], perm=[1, 0]),
              helper.make_node("MatMul", ["x", "t"], ["h"]), helper.make_node("Relu", ["h"], ["r"]),
              helper.make_node("Gemm", ["r", "net.down.weight", "net.down.bias"], ["y"], transB=1)]
+    if len(rows) > 1:  # Gemm takes matrices
+        nodes[-1:] = [helper.make_node("Transpose", ["net.down.weight"], ["t2"], perm=[1, 0]),
+                      helper.make_node("MatMul", ["r", "t2"], ["s"]),
+                      helper.make_node("Add", ["s", "net.down.bias"], ["y"])]
     graph = helper.make_graph(
-        nodes, "net", [helper.make_tensor_value_info("x", TensorProto.FLOAT, [4, 16])],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [4, 8])],
+        nodes, "net", [helper.make_tensor_value_info("x", TensorProto.FLOAT, [*rows, 16])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [*rows, 8])],
         [numpy_helper.from_array((array / 4).astype(numpy.float32), name) for name, array in weights.items()])
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
 
@@ -124,6 +131,93 @@ class Adapters(unittest.TestCase):
             session.run({"x": self.x}, adapter="c")
         with self.assertRaisesRegex(ValueError, "loaded without adapters"):
             self.session(model).run({"x": self.x}, adapter="c")
+
+    def test_each_row_has_an_adapter_of_its_own(self):
+        """Adapters of two ranks and none in one batch, of rows and of (batch, tokens, features), on every target."""
+        for target in ("h13", "h14", "h15", "h16", "h17"):
+            for tokens in ((), (3,)):
+                model = two_layers(("batch", *tokens))
+                files, added = {}, {"": {}}
+                for seed, (name, modules, rank) in enumerate((("a", TWO, 4), ("b", {"net.down": (32, 8)}, 2))):
+                    folder = self.folder / f"{target}{len(tokens)}{name}"
+                    files[name], added[name] = write_peft(folder, modules, rank, alpha=8, seed=seed)
+                session = self.session(model, adapters=files, adapter_rows=True, target=target)
+                self.assertEqual([port.name for port in session.inputs], ["x"])
+                random = numpy.random.default_rng(7)
+                for names in (["a", "b", None, "a"], ["b", "", "a", "b"], ["b"]):
+                    x = random.standard_normal((len(names), *tokens, 16)).astype(numpy.float32)
+                    y = session.run({"x": x}, adapter=names)["y"]
+                    for row, name in enumerate(names):
+                        changed = merged(model, added[name or ""], lambda m: f"{m}.weight", True)
+                        want = on_onnx_runtime(changed, {"x": x[row : row + 1]})["y"]
+                        numpy.testing.assert_allclose(y[row : row + 1], want, atol=0.03)
+                    alike = session.run({"x": x}, adapter=["a"] * len(names))["y"]
+                    self.assertEqual(alike.tobytes(), session.run({"x": x}, adapter="a")["y"].tobytes())
+                self.assertEqual(session.plan.summary.engine_macs, session.plan.summary.macs)
+                self.assertEqual(session.plan.summary.engine_segments, 1)
+                self.assertEqual(session.plan.summary.cpu_segments, 0)
+
+    def test_rows_of_gemm_over_merged_dimensions(self):
+        """As in GPT-2: (batch, tokens, features) becomes (batch * tokens, features) before the product."""
+        model = two_layers(("rows",))
+        graph = model.graph
+        graph.input[0].CopyFrom(helper.make_tensor_value_info("whole", TensorProto.FLOAT, ["batch", 3, 16]))
+        graph.initializer.append(numpy_helper.from_array(numpy.array([-1, 16]), "flat"))
+        graph.node.insert(0, helper.make_node("Reshape", ["whole", "flat"], ["x"]))
+        file, added = write_peft(self.folder / "a", TWO, 4, alpha=8)
+        session = self.session(model, adapters={"a": file}, adapter_rows=True)
+        x = numpy.random.default_rng(7).standard_normal((2, 3, 16)).astype(numpy.float32)
+        y = session.run({"whole": x}, adapter=["", "a"])["y"].reshape(2, 3, 8)
+        for row, change in enumerate(({}, added)):
+            want = on_onnx_runtime(merged(model, change, lambda m: f"{m}.weight", True), {"whole": x[row : row + 1]})
+            numpy.testing.assert_allclose(y[row], want["y"], atol=0.03)
+
+    def test_rows_that_are_not_first_are_refused(self):
+        """(tokens, batch, features) before the product: the matrices of a row would meet those of a token."""
+        model = two_layers(("tokens", "rows"))
+        graph = model.graph
+        graph.input[0].CopyFrom(helper.make_tensor_value_info("whole", TensorProto.FLOAT, ["batch", 2, 16]))
+        graph.node.insert(0, helper.make_node("Transpose", ["whole"], ["x"], perm=[1, 0, 2]))
+        file, _ = write_peft(self.folder / "a", TWO, 4, alpha=8)
+        session = self.session(model, adapters={"a": file}, adapter_rows=True)
+        with self.assertRaisesRegex((RuntimeError, ValueError), "adapter"):
+            session.run({"whole": numpy.ones((2, 2, 16), numpy.float32)}, adapter=["", "a"])
+
+    def test_errors_of_rows(self):
+        model = two_layers(("batch",))
+        file, _ = write_peft(self.folder / "a", TWO, 4, alpha=8)
+        x = {"x": self.x}
+        session = self.session(model, adapters={"a": file}, adapter_rows=True)
+        for names, text in ((["a"] * 3, "adapter: 3 names for the 4 rows of the batch"),
+                            (["a"] * 5, "adapter: 5 names for the 4 rows"),
+                            (["a", "a", "", "c"], "adapter 'c': the session has no such adapter; it has 'a'"),
+                            ([], "the list has no names")):
+            with self.assertRaisesRegex(ValueError, text):
+                session.run(x, adapter=names)
+        with self.assertRaisesRegex(RuntimeError, "adapter_rows=True"):
+            self.session(model, adapters={"a": file}).run(x, adapter=["a"] * 4)
+        with self.assertRaisesRegex(ValueError, "no input has a free first dimension"):
+            self.session(two_layers(), adapters={"a": file}, adapter_rows=True)
+        base = self.session(model).run(x)["y"]
+        self.assertEqual(session.run(x)["y"].tobytes(), base.tobytes())
+
+    def test_rows_on_the_command_line(self):
+        model = two_layers(("batch",))
+        path, made = self.folder / "net.onnx", self.folder / "made"
+        onnx.save(model, str(path))
+        files = {name: write_peft(self.folder / name, TWO, rank, alpha=8, seed=rank)[0] for name, rank in (("a", 4), ("b", 2))}
+        numpy.save(self.folder / "x.npy", self.x)
+        words = [ANEMONE, "run", path, "--input", f"x={self.folder}/x.npy", "--output-dir", made, "-q"]
+        words += [word for name, file in files.items() for word in ("--adapter", f"{name}={file}")]
+        subprocess.run([*words, "--row-adapters", "a,,b,a"], check=True, capture_output=True)
+        session = self.session(model, adapters=files, adapter_rows=True)
+        want = session.run({"x": self.x}, adapter=["a", None, "b", "a"])["y"]
+        numpy.testing.assert_array_equal(numpy.load(made / "y.npy"), want)
+        for more, text in (([], "no row has it"), (["--row-adapters", "a,b"], "2 names for the 4 rows"),
+                           (["--row-adapters", "a,b,c,a"], "adapter 'c': the session has no such adapter")):
+            done = subprocess.run([*words, *more], capture_output=True, text=True)
+            self.assertNotEqual(done.returncode, 0)
+            self.assertIn(text, done.stderr)
 
     def test_an_adapter_and_new_weights(self):
         model = two_layers()

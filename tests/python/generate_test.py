@@ -101,6 +101,30 @@ class Generate(PackageTest):
             self.assertTrue(all(0 <= token < count for row in rows for token in row))
         self.assertEqual([], list(ane.generate_batch(made, [])))
 
+    def test_prompts_of_one_length_are_one_batch(self):
+        made = decoder(batch="batch_size")
+        prompts = np.random.default_rng(6).integers(0, 64, (4, 37)).tolist()
+        rows = list(zip(*ane.generate_batch(made, prompts, max_new=30)))
+        for prompt, got in zip(prompts, rows):
+            reference, given, qualified = Reference(made), prompt, 0
+            for token in got:
+                logits = reference.logits(given)
+                first, second = np.sort(logits)[:-3:-1]
+                if first - second > BOUND * abs(logits).max():
+                    qualified += 1
+                    self.assertEqual(logits.argmax(), token)
+                given = [token]
+            self.assertGreater(qualified, len(got) // 2)
+        stop = rows[1][3]
+        stopped = list(zip(*ane.generate_batch(made, prompts, max_new=30, stop=[stop])))
+        for row, all_tokens in zip(stopped, rows):
+            end = all_tokens.index(stop) + 1 if stop in all_tokens else len(row)
+            self.assertEqual(all_tokens[:end], row[:end])
+            self.assertEqual({None} if end < len(row) else set(), set(row[end:]))
+        drawn = [list(ane.generate_batch(made, prompts[:2], max_new=8, temperature=1.5, seed=seed)) for seed in (1, 1, 2)]
+        self.assertEqual(drawn[0], drawn[1])
+        self.assertNotEqual(drawn[0], drawn[2])
+
     @unittest.skipUnless(importlib.util.find_spec("tokenizers"), "the package tokenizers is not installed")
     def test_a_text_is_encoded(self):
         from tokenizers import Tokenizer, models, pre_tokenizers

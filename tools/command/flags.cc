@@ -4,6 +4,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "base/byte_sizes.h"
 #include "base/status_macros.h"
 #include "tools/command/flag_values.h"
@@ -309,6 +310,18 @@ const Flag kOwnFlags[] = {
      .brief = "Write every output as .npy into this folder.",
      .help = "The folder is created if needed.",
      .store = Keep<&Options::output_dir>},
+    {.name = "row-adapters",
+     .value = "NAME[,NAME...]",
+     .commands = kRun,
+     .brief = "The adapter of each row of the batch, by the names of --adapter.",
+     .help = "An empty name is the adapter without a name, or none: --row-adapters a,b,,a "
+             "for a batch of 4.",
+     .store =
+         [](Options& o, const std::string& value) {
+           o.row_adapters = absl::StrSplit(value, ',');
+           o.settings.adapter_rows = true;
+           return absl::OkStatus();
+         }},
     {.name = "compare",
      .value = nullptr,
      .commands = kRun,

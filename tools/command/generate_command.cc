@@ -102,14 +102,14 @@ absl::Status Run::Continue(Generator& generator) {
 absl::Status Run::Compare(const Generator& generator) {
   const std::vector<PortInfo>& ports = generator.session().inputs();
   const std::vector<int64_t>& all = generator.tokens();
+  const std::vector<std::vector<int64_t>> rows = {all};
   OrtContestant model(options_.settings.threads);
   const auto prompt = static_cast<int64_t>(options_.tokens.size());
   int64_t past = 0;
   for (size_t i = 0; i < tokens_.size(); ++i) {
     const int64_t end = prompt + static_cast<int64_t>(i);
-    ANEMONE_ASSIGN_OR_RETURN(
-        Arrays inputs,
-        DecoderInputs(generator.names(), ports, absl::MakeConstSpan(all).subspan(0, end), past));
+    ANEMONE_ASSIGN_OR_RETURN(Arrays inputs,
+                             DecoderInputs(generator.names(), ports, rows, past, end));
     if (i == 0) {
       for (const PortInfo& port : ports) {  // an empty cache
         if (!generator.session().StatePairs().contains(port.name)) continue;
@@ -131,8 +131,9 @@ absl::Status Run::Compare(const Generator& generator) {
     ANEMONE_RETURN_IF_ERROR(model.Run());
     past = end;
     ANEMONE_ASSIGN_OR_RETURN(const Arrays outputs, model.Outputs());
-    ANEMONE_ASSIGN_OR_RETURN(const std::vector<float> logits,
-                             LastLogits(outputs.at(generator.names().logits)));
+    ANEMONE_ASSIGN_OR_RETURN(const auto all_logits,
+                             LastLogits(outputs.at(generator.names().logits), 1));
+    const std::vector<float>& logits = all_logits[0];
     const auto best = std::max_element(logits.begin(), logits.end());
     float second = -HUGE_VALF, largest = 0;
     for (auto at = logits.begin(); at != logits.end(); ++at) {

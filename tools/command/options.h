@@ -39,7 +39,8 @@ struct Options {
   std::map<std::string, Range> ranges;
   uint64_t seed = 0;
   std::string output_dir;
-  std::string to = "netplist", output;  // convert: the format; the folder or file to write
+  std::vector<std::string> row_adapters;  // run: the name of each row's adapter
+  std::string to = "netplist", output;    // convert: the format; the folder or file to write
   // convert: of a Core ML package
   std::string minimum_os;
   std::vector<std::string> image_inputs, states, metadata, descriptions;

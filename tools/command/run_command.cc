@@ -161,6 +161,7 @@ class Runner {
 
  private:
   absl::Status RunModel(Progress& progress);
+  absl::StatusOr<Arrays> RunOnce() const;
   absl::StatusOr<std::vector<StateFeed>> FirstState() const;
   std::string TimesText() const;
 
@@ -175,6 +176,15 @@ class Runner {
   Outputs described_;
   int64_t peak_memory_ = 0;  // before ONNX Runtime ran
 };
+
+absl::StatusOr<Arrays> Runner::RunOnce() const {
+  if (options_.row_adapters.empty()) return session_->Run(inputs_);
+  ANEMONE_ASSIGN_OR_RETURN(
+      auto made, session_->RunRows({inputs_.begin(), inputs_.end()}, options_.row_adapters));
+  Arrays outputs;
+  for (auto& [name, value] : made) outputs[name] = std::move(value.tensor);
+  return outputs;
+}
 
 absl::Status Runner::RunModel(Progress& progress) {
   const std::string& path = options_.arguments[0];
@@ -197,7 +207,7 @@ absl::Status Runner::RunModel(Progress& progress) {
       inputs_, bucketed ? InputsOf(path, options_) : MakeInputs(session_->inputs(), options_));
   progress.Step(absl::StrCat("running ", path));
   ANEMONE_ASSIGN_OR_RETURN(times_, TimeRuns(options_.repeat, [&]() -> absl::Status {
-                             ANEMONE_ASSIGN_OR_RETURN(outputs_, session_->Run(inputs_));
+                             ANEMONE_ASSIGN_OR_RETURN(outputs_, RunOnce());
                              return absl::OkStatus();
                            }));
   const LoadTimes made = session_->times();
@@ -354,6 +364,12 @@ int RunCommand(const Options& options) {
   }
   if (!options.tolerance.empty() && !options.compare) {
     return FailUsage("--tolerance: needs a comparison; add --compare");
+  }
+  const auto& adapters = options.settings.adapters;
+  if (options.row_adapters.empty() && !adapters.empty() && adapters.count("") == 0) {
+    return FailUsage(absl::StrCat("--adapter ", Printable(adapters.begin()->first),
+                                  "=...: no row has it; name it in --row-adapters, or give the "
+                                  "file alone"));
   }
   if (options.compare && !options.settings.adapters.empty()) {
     return FailUsage(

@@ -63,9 +63,7 @@ std::vector<Flag> SettingFlags() {
   std::vector<Flag> flags;
   for (const Setting& setting : AllSettings()) {
     if ((setting.entries & (kReadsModel | kConfirm)) == 0) continue;  // not of the command
-    // Of adapters, the command runs with one.
-    const bool repeats =
-        absl::StartsWith(setting.type, "Mapping") && setting.name != absl::string_view("adapters");
+    const bool repeats = absl::StartsWith(setting.type, "Mapping");
     const bool shows_default = setting.value != nullptr && *setting.fallback != '\0';
     flags.push_back({.name = setting.flag,
                      .value = setting.value,

@@ -48,6 +48,17 @@ const char kExported[] =
     "p = Softmax<axis = -1>(s) o = MatMul(p, vh) r = Transpose<perm = [0,2,1,3]>(o) "
     "y = Reshape(r, shape) }";
 
+// The keys and values are a cache of 16 rows and `fresh` new ones, as many as there are queries.
+std::string Cached(int fresh, int dim, const std::string& outputs) {
+  return absl::Substitute(
+      "(float[1,4,$0,$1] q, float[1,4,16,$1] old_k, float[1,4,$0,$1] new_k, "
+      "float[1,4,16,$1] old_v, float[1,4,$0,$1] new_v) => (float[1,4,$0,$1] $2) <float c = {0.35}> "
+      "{ k = Concat<axis = 2>(old_k, new_k) v = Concat<axis = 2>(old_v, new_v) "
+      "t = Transpose<perm = [0,1,3,2]>(k) d = MatMul(q, t) s = Mul(d, c) "
+      "p = Softmax<axis = -1>(s) y = MatMul(p, v) }",
+      fresh, dim, outputs);
+}
+
 const std::vector<Case> kSdpaCases = {
     {.name = "plain", .model = Attention("1,4", 10, 10, 8, kScale, kPlain), .units = kUnits},
     {.name = "cross_attention_on_a16",
@@ -57,6 +68,16 @@ const std::vector<Case> kSdpaCases = {
     {.name = "one_query",
      .model = Attention("1,4", 1, 17, 8, kScale, kPlain),
      .units = {"Transpose", "Transpose", "SDPA"}},
+    // The software engine reads a cache and its new rows in place (engine/software/part_reads.h).
+    {.name = "cache_and_new_rows",
+     .model = Cached(1, 32, "y"),
+     .units = {"Concat", "Concat", "Transpose", "Transpose", "SDPA"}},
+    {.name = "cache_and_new_rows_of_several_queries",
+     .model = Cached(5, 8, "y"),
+     .units = {"Concat", "Concat", "Transpose", "Transpose", "Transpose", "SDPA", "Transpose"}},
+    {.name = "cache_that_is_an_output",
+     .model = Cached(1, 32, "y, float[1,4,17,32] k"),
+     .units = {"Concat", "Concat", "Transpose", "Transpose", "SDPA"}},
     {.name = "one_head_moves_nothing",
      .model = Attention("1,1", 10, 12, 8, kScale, kPlain),
      .units = {"SDPA"}},
