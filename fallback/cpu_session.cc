@@ -10,8 +10,10 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/annotated.h"
 #include "base/status_macros.h"
 #include "fallback/ort_types.h"
+#include "importer/read/model_files.h"
 
 namespace anemone {
 namespace {
@@ -249,6 +251,10 @@ absl::StatusOr<std::unique_ptr<CpuSession>> CpuSession::FromFile(
     const CpuSessionOptions& options) {
   std::unique_ptr<CpuSession> session(
       new CpuSession(std::move(runtime), file.bytes == nullptr ? file.path : "model in memory"));
+  // ONNX Runtime has other rules, and some of its versions none for sparse tensors.
+  if (const absl::Status status = CheckFilesOfModel(file.path, file.bytes); !status.ok()) {
+    return Annotated(status, session->where_);
+  }
   const OrtRuntime& ort = *session->runtime_;
   ANEMONE_ASSIGN_OR_RETURN(const OrtPtr<OrtSessionOptions> prepared,
                            Prepare(ort, options, file.custom_operators));

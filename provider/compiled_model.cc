@@ -128,8 +128,13 @@ absl::StatusOr<Json> ReadManifest(const std::string& folder) {
   return json;
 }
 
-// A name in the manifest is a file in the folder: no link leads out of it.
+// A name in the manifest is a file in the folder: as it is written, since a patch writes a file of
+// that name to another folder, and after links are resolved.
 absl::StatusOr<std::string> FileAt(const std::string& folder, const std::string& name) {
+  const fs::path written = fs::path(name).lexically_normal();
+  if (written.is_absolute() || written.empty() || *written.begin() == "..") {
+    return Damaged(absl::StrCat("'", Printable(name), "' leaves the folder"));
+  }
   std::error_code error;
   const fs::path root = fs::canonical(folder, error);
   const fs::path real = error ? fs::path() : fs::canonical(In(folder, name), error);

@@ -107,15 +107,28 @@ absl::StatusOr<std::string> ExternalData::Resolve(const std::string& location) c
     return absl::InvalidArgumentError(
         absl::StrCat("external data file '", path.string(), "': ", error.message()));
   }
-  const fs::path real_folder = fs::canonical(folder_, error);
-  if (!error && Inside(real, real_folder)) return real.string();
-  // A link in the model's folder to a file in the folder of the resolved model file.
-  const fs::path link_folder = fs::canonical(path.parent_path(), error);
-  if (!error && Inside(link_folder, real_folder) && !model_path_.empty()) {
-    const fs::path real_model = fs::canonical(model_path_, error);
-    if (!error && real.parent_path() == real_model.parent_path()) return real.string();
+  if (!IsInside(path, real)) {
+    return Leaves(location, absl::StrCat("is a link to '", real.string(), "'"));
   }
-  return Leaves(location, absl::StrCat("is a link to '", real.string(), "'"));
+  const uintmax_t names = fs::is_directory(real, error) ? 1 : fs::hard_link_count(real, error);
+  if (!error && names > 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("external data file '", location, "' has ", names,
+                     " names (hard links), and the others may be outside the model's folder; make "
+                     "a copy of it"));
+  }
+  return real.string();
+}
+
+// Whether `path`, whose real path is `real`, follows rule 2.
+bool ExternalData::IsInside(const fs::path& path, const fs::path& real) const {
+  std::error_code error;
+  const fs::path real_folder = fs::canonical(folder_, error);
+  if (!error && Inside(real, real_folder)) return true;
+  const fs::path link_folder = fs::canonical(path.parent_path(), error);
+  if (error || !Inside(link_folder, real_folder) || model_path_.empty()) return false;
+  const fs::path real_model = fs::canonical(model_path_, error);
+  return !error && real.parent_path() == real_model.parent_path();
 }
 
 absl::StatusOr<std::shared_ptr<const MappedFile>> ExternalData::Open(const std::string& location) {

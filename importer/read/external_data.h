@@ -10,10 +10,12 @@
 //      a symbolic link (in a folder that passes rule 2) to a file in the folder that contains the
 //      model file after links are resolved. The cache of Hugging Face needs the exception:
 //      snapshots/<commit>/model.onnx and model.onnx_data are both links into ../../blobs/.
+// And the file must have one name: a second one (a hard link) may be in another folder.
 #ifndef ANEMONE_IMPORTER_READ_EXTERNAL_DATA_H_
 #define ANEMONE_IMPORTER_READ_EXTERNAL_DATA_H_
 
 #include <cstddef>
+#include <filesystem>
 #include <memory>
 #include <string>
 
@@ -44,9 +46,12 @@ class ExternalData {
   // not fit the tensor).
   absl::StatusOr<Bytes> Find(const onnx::TensorProto& tensor, int64_t size, absl::string_view what);
 
+  // The real path of the file, if a model may name it. Errors: kNotFound, kInvalidArgument.
+  absl::StatusOr<std::string> Resolve(const std::string& location) const;
+
  private:
   absl::StatusOr<std::shared_ptr<const MappedFile>> Open(const std::string& location);
-  absl::StatusOr<std::string> Resolve(const std::string& location) const;
+  bool IsInside(const std::filesystem::path& path, const std::filesystem::path& real) const;
 
   std::string folder_;
   std::string model_path_;  // "" for a model in memory

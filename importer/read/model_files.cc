@@ -2,8 +2,11 @@
 
 #include <filesystem>
 #include <set>
+#include <utility>
 
 #include "base/mapped_file.h"
+#include "base/status_macros.h"
+#include "importer/read/external_data.h"
 #include "importer/read/skeleton.h"
 #include "onnx/onnx_pb.h"
 
@@ -30,7 +33,14 @@ class Locations {
       for (const auto& body : attribute.graphs()) Add(body);
     }
   }
-  const std::set<std::string>& found() const { return found_; }
+  static std::set<std::string> Of(const onnx::ModelProto& model) {
+    Locations locations;
+    locations.Add(model.graph());
+    for (const auto& function : model.functions()) {
+      for (const auto& node : function.node()) locations.Add(node);
+    }
+    return std::move(locations.found_);
+  }
 
  private:
   void Add(const onnx::TensorProto& tensor) {
@@ -55,20 +65,35 @@ std::vector<std::string> FilesOfModel(const std::string& path) {
   if (!file.ok()) return files;
   const auto skeleton = MakeSkeleton((*file)->text(), *file);
   if (!skeleton.ok()) return files;
-  const onnx::ModelProto& model = (*skeleton)->proto;
-  Locations locations;
-  locations.Add(model.graph());
-  for (const auto& function : model.functions()) {
-    for (const auto& node : function.node()) locations.Add(node);
-  }
-  std::set<fs::path> seen;
-  for (const std::string& location : locations.found()) {
-    std::error_code error;
-    const fs::path beside = fs::path(path).parent_path() / location;
-    const fs::path real = fs::canonical(beside, error);
-    if (!error && seen.insert(real).second) files.push_back(beside.string());
+  const ExternalData external = ExternalData::BesideModel(path);
+  std::set<std::string> seen;
+  for (const std::string& location : Locations::Of((*skeleton)->proto)) {
+    const auto real = external.Resolve(location);
+    if (!real.ok() || !seen.insert(*real).second) continue;
+    files.push_back((fs::path(path).parent_path() / location).string());
   }
   return files;
+}
+
+absl::Status CheckFilesOfModel(const std::string& path,
+                               const std::shared_ptr<const std::string>& bytes) {
+  absl::string_view text;
+  std::shared_ptr<const void> owner = bytes;
+  if (bytes != nullptr) {
+    text = *bytes;
+  } else {
+    ANEMONE_ASSIGN_OR_RETURN(const auto file, MappedFile::Open(path));
+    text = file->text();
+    owner = file;
+  }
+  ANEMONE_ASSIGN_OR_RETURN(const auto skeleton, MakeSkeleton(text, owner));
+  const ExternalData external =
+      bytes == nullptr ? ExternalData::BesideModel(path) : ExternalData::InFolder("");
+  for (const std::string& location : Locations::Of(skeleton->proto)) {
+    ANEMONE_ASSIGN_OR_RETURN(const std::string real, external.Resolve(location));
+    ANEMONE_RETURN_IF_ERROR(MappedFile::Open(real).status());  // not a device, which may never end
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace anemone

@@ -21,6 +21,9 @@ import unittest
 import support
 import transcript_models
 
+sys.path.insert(0, str(support.ROOT / "tests" / "layout"))
+import named_tests  # noqa: E402
+
 FOLDER = pathlib.Path(__file__).resolve().parent / "transcript"
 RENEW = "tests/cli/transcript_test.py build/release/anemone . --write"
 
@@ -120,34 +123,18 @@ class Transcripts(unittest.TestCase):
                          "anemone: error: none.onnx: no such file\n", made)
 
 
-TEST_NAME = r"`([\w/]+\.(?:py|cc))::([\w.]+)`"
-
-
-def missing_tests(page):
-    """Of the tests that the page names, as TEST_NAME says, those that do not exist."""
-    missing = []
-    for file, test in re.findall(TEST_NAME, page):
-        path = support.ROOT / "tests" / file
-        suite, _, name = test.rpartition(".")
-        wanted = (rf"\n    def {name}\(self\)" if file.endswith(".py") else
-                  rf"\nTEST(_F|_P)?\({suite}, {name}\)")
-        if not path.exists() or not re.search(wanted, path.read_text()):
-            missing.append(f"{file}::{test}")
-    return missing
-
-
 class Findings(unittest.TestCase):
     def test_every_finding_has_tests_that_exist(self):
         page = (pathlib.Path(__file__).resolve().parent / "README.md").read_text()
-        rows = [row[0] for row in re.findall(rf"(?m)^\| (\d+) \|.*{TEST_NAME}.*\|$", page)]
+        rows = [row[0] for row in re.findall(rf"(?m)^\| (\d+) \|.*{named_tests.TEST_NAME}.*\|$", page)]
         self.assertGreater(len(rows), 30)
         self.assertEqual([str(number + 1) for number in range(len(rows))], rows)
-        self.assertEqual([], missing_tests(page))
+        self.assertEqual([], named_tests.missing_tests(support.ROOT, page))
 
     def test_a_missing_test_is_seen(self):
-        self.assertEqual(["cli/support.py::test_x", "cli/run_test.py::test_none"], missing_tests(
-            "`cli/support.py::test_x` `cli/run_test.py::test_none` `cli/run_test.py::test_inputs_are_told` "
-            "`provider/session_test.cc::Session.RunsOneEngineSegment`"))
+        self.assertEqual(["cli/support.py::test_x", "cli/run_test.py::test_none"], named_tests.missing_tests(
+            support.ROOT, "`cli/support.py::test_x` `cli/run_test.py::test_none` "
+            "`cli/run_test.py::test_inputs_are_told` `provider/session_test.cc::Session.RunsOneEngineSegment`"))
 
 
 if __name__ == "__main__":

@@ -381,7 +381,8 @@ struct BadExternal {
 };
 
 // Files next to the model: w.bin of 12 bytes, folder/, empty.bin, and the links out -> a file in
-// the folder elsewhere, around -> the folder elsewhere, loop -> itself.
+// the folder elsewhere, around -> the folder elsewhere, loop -> itself; hard is a second name of a
+// file in the folder elsewhere.
 const BadExternal kBadExternal[] = {
     {"missing", "none.bin", "", "", StatusCode::kNotFound, "none.bin' does not exist"},
     {"no-location", "", "", "", StatusCode::kInvalidArgument, "names no file"},
@@ -407,6 +408,9 @@ const BadExternal kBadExternal[] = {
      "leaves the folder with '..'"},
     {"link", "out", "", "", StatusCode::kInvalidArgument, "is a link to"},
     {"link-to-folder", "around/secret", "", "", StatusCode::kInvalidArgument, "is a link to"},
+    {"hard-link", "hard", "", "", StatusCode::kInvalidArgument, "'hard' has 2 names (hard links)"},
+    {"marker-of-onnx-runtime", "*/_ORT_MEM_ADDR_/*", "4096", "8", StatusCode::kNotFound,
+     "does not exist"},
     {"link-loop", "loop", "", "", StatusCode::kInvalidArgument, "loop': "},
     {"through-a-file", "w.bin/x", "", "", StatusCode::kInvalidArgument,
      "w.bin/x': Not a directory"},
@@ -423,6 +427,8 @@ TEST_P(BadExternalData, IsRefused) {
   std::filesystem::create_symlink("../elsewhere/secret", folder.path("model/out"));
   std::filesystem::create_symlink("../elsewhere", folder.path("model/around"));
   std::filesystem::create_symlink("loop", folder.path("model/loop"));
+  folder.Write("elsewhere/other", "0123456789ab");
+  std::filesystem::create_hard_link(folder.path("elsewhere/other"), folder.path("model/hard"));
   const BadExternal& bad = GetParam();
   const std::string model =
       WithTensor([&](TensorProto& t) { SetExternal(t, bad.location, bad.offset, bad.length); });

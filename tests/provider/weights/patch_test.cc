@@ -189,6 +189,10 @@ TEST(Patch, DamagedFoldersAreRefused) {
   };
   refused("model/net.onnx", "../net.onnx", "leaves the folder");
   refused("model/net.onnx", "model/other.onnx", "no such file");
+  // Of this folder, but a patch would write the file of that name outside its output.
+  const std::string own = std::filesystem::path(compiled.folder()).filename().string();
+  refused("model/net.onnx", "../" + own + "/model/net.onnx", "leaves the folder");
+  refused("model/net.onnx", compiled.folder() + "/model/net.onnx", "leaves the folder");
   refused("\"h13\"", "\"h99\"", "a setting 'target'");
   refused("\"dims\": {}", "\"dims\": {\"N\": -1}", "want a size");
 }

@@ -1,0 +1,132 @@
+"""Small models that ask for too much time or memory: limits end them with a clear error (SECURITY.md)."""
+
+import os
+import subprocess
+import unittest
+
+import numpy
+from onnx import TensorProto, helper, numpy_helper
+
+from attacks_test import AttackTest, bounded, of_text
+from support import ANEMONE, SANITIZED, environment, model, relu, tensor
+
+SLOW = 10 if SANITIZED else 1
+
+
+class MemoryLimits(AttackTest):
+    def test_a_model_is_refused_before_it_takes_the_memory(self):
+        size = 1 << 14
+        made = model([helper.make_node("MatMul", ["x", "x"], ["y"]), helper.make_node("Relu", ["y"], ["z"])],
+                     [tensor("x", [1, size, size])], [tensor("z", [1, size, size])])
+        path = self.write(made)
+        for words in (["run"], ["run", "--policy", "cpu"]):
+            words = [*words, path, "--memory-limit", "256M"]
+            self.expect_error(bounded(*words), "needs about", "the memory limit is 256")
+            process = subprocess.Popen([str(ANEMONE), *map(str, words)], stderr=subprocess.DEVNULL,
+                                       env=environment())
+            peak = os.wait4(process.pid, 0)[2].ru_maxrss  # KiB
+            process.returncode = 1  # it was waited for
+            if not SANITIZED:
+                self.assertLess(peak, 256 << 10)
+
+
+class Expansion(AttackTest):
+    """A few bytes that stand for much."""
+
+    def test_results_that_are_huge(self):
+        for what, nodes in {
+                "ConstantOfShape": "s = Constant<value_ints = [1000000, 1000000]>() a = ConstantOfShape(s) "
+                                   "y = Add(a, x)",
+                "Expand": "s = Constant<value_ints = [1000000, 1000000, 1]>() y = Expand(x, s)",
+                "Tile": "s = Constant<value_ints = [1000000000000]>() y = Tile(x, s)",
+                "Pad": "s = Constant<value_ints = [0, 1000000000000]>() y = Pad(x, s)",
+                "Range": "a = Constant<value_int = 0>() b = Constant<value_int = 1000000000000>() "
+                         "c = Constant<value_int = 1>() r = Range(a, b, c) y = Cast<to = 1>(r)",
+                "Resize": "u = Unsqueeze(x, z) t = Unsqueeze(u, z) "
+                          "s = Constant<value_floats = [1.0, 1.0, 1000000000000.0]>() y = Resize(t, , s)",
+                "Einsum": 'y = Einsum<equation = "a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p,q,r,s,t->abcdefghijklmnopqrst">'
+                          "(x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x)",
+                "OneHot": "i = Cast<to = 7>(x) d = Constant<value_int = 1000000000000>() "
+                          "v = Constant<value_floats = [0.0, 1.0]>() y = OneHot(i, d, v)",
+                "Gather": "s = Constant<value_ints = [100000, 100000]>() i = ConstantOfShape<value = int64[1] {0}>(s) "
+                          "y = Gather(x, i)",
+                "EyeLike": "s = Constant<value_ints = [1000000, 1000000]>() a = ConstantOfShape(s) "
+                           "b = EyeLike(a) y = Add(b, x)"}.items():
+            made = of_text(f"(float[4] x) => (float y) {{ z = Constant<value_ints = [0]>() {nodes} }}")
+            del made.graph.output[0].type.tensor_type.shape.dim[:]
+            made.graph.output[0].type.tensor_type.ClearField("shape")
+            with self.subTest(what):
+                self.both(made, where=what)
+
+    def test_results_that_double(self):
+        """Each node doubles its input: 2^50 elements after 50."""
+        nodes = [helper.make_node("Concat", [f"v{i}", f"v{i}"], [f"v{i + 1}"], axis=0) for i in range(50)]
+        first = numpy_helper.from_array(numpy.ones(4, numpy.float32), "v0")
+        end = helper.make_node("ReduceSum", ["v50"], ["y"], keepdims=0)
+        self.both(model([*nodes, end], [], [tensor("y", [])], [first]))
+
+    def test_recurrences_of_a_million_steps(self):
+        for op, gates in (("LSTM", 4), ("GRU", 3), ("RNN", 1)):
+            w = numpy_helper.from_array(numpy.zeros((1, gates, 1), numpy.float32), "w")
+            r = numpy_helper.from_array(numpy.zeros((1, gates, 1), numpy.float32), "r")
+            made = model([helper.make_node(op, ["x", "w", "r"], ["y"], hidden_size=1)],
+                         [tensor("x", [1_000_000, 1, 1])], [tensor("y", [1_000_000, 1, 1, 1])], [w, r])
+            with self.subTest(op):
+                self.both(made, where=op)
+
+    def test_a_million_outputs(self):
+        for command, count in (("check", 1_000_000), ("run", 10_000)):  # ONNX Runtime takes a minute for 80,000
+            names = [f"y{i}" for i in range(count // SLOW)]
+            made = helper.make_node("Split", ["x"], names, num_outputs=len(names))
+            path = self.write(model([made, helper.make_node("Relu", [names[0]], ["y"])],
+                                    [tensor("x", [len(names)])], [tensor("y", [1])]))
+            self.assertEqual(0, bounded(command, path).returncode)
+
+    def test_attributes_of_many_numbers(self):
+        many = [1] * (5_000_000 // SLOW)
+        for made in (helper.make_node("MaxPool", ["x"], ["y"], kernel_shape=many),
+                     helper.make_node("Transpose", ["x"], ["y"], perm=many),
+                     helper.make_node("Upsample", ["x"], ["y"], scales=[1.0] * len(many))):
+            with self.subTest(made.op_type):
+                self.both(model([made], [tensor("x", [1, 1, 4, 4])], [tensor("y", None)],
+                                opset=7 if made.op_type == "Upsample" else 21))
+
+    def test_a_text_of_2_gibibytes(self):
+        path = self.write(relu().SerializeToString() + b"\x32" + b"\x80\x80\x80\x80\x08")  # doc_string
+        with open(path, "r+b") as file:
+            file.truncate(path.stat().st_size + (1 << 31))  # zeros that take no space
+        self.expect_error(bounded("check", path))
+
+    def test_branches_in_branches(self):
+        for depth in (10, 28):  # Python's protobuf writes no more
+            inner = helper.make_graph([helper.make_node("Relu", ["x"], ["t0"])], "g", [], [tensor("t0", [4])])
+            for i in range(depth):
+                inner = helper.make_graph(
+                    [helper.make_node("If", ["c"], [f"t{i + 1}"], then_branch=inner, else_branch=inner)]
+                    if i < 8 else  # 2^8 leaves
+                    [helper.make_node("If", ["c"], [f"t{i + 1}"], then_branch=inner,
+                                      else_branch=helper.make_graph(
+                                          [helper.make_node("Neg", ["x"], [f"e{i}"])], "e", [],
+                                          [tensor(f"e{i}", [4])]))],
+                    "g", [], [tensor(f"t{i + 1}", [4])])
+            made = model([*inner.node, helper.make_node("Identity", [f"t{depth}"], ["y"])],
+                         [tensor("x", [4]), tensor("c", [], TensorProto.BOOL)], [tensor("y", [4])])
+            with self.subTest(depth):
+                self.both(made, where=depth)
+
+    def test_calls_in_calls(self):
+        for depth, twice in ((90, False), (2000, False), (60, True)):
+            opsets = [helper.make_opsetid("", 21), helper.make_opsetid("own", 1)]
+            call = helper.make_node
+            functions = [helper.make_function("own", f"F{i}", ["a"], ["b"], (
+                [call(f"F{i + 1}", ["a"], ["t"], domain="own"), call(f"F{i + 1}", ["t"], ["b"], domain="own")]
+                if twice else [call(f"F{i + 1}", ["a"], ["b"], domain="own")]), opsets) for i in range(depth)]
+            functions.append(helper.make_function("own", f"F{depth}", ["a"], ["b"],
+                                                  [call("Relu", ["a"], ["b"])], opsets))
+            with self.subTest(depth=depth, twice=twice):
+                self.both(model([call("F0", ["x"], ["y"], domain="own")], [tensor("x", [4])], [tensor("y", [4])],
+                                functions=functions, domains=["own"]))
+
+
+if __name__ == "__main__":
+    unittest.main()
