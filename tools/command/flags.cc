@@ -311,10 +311,11 @@ const Flag kOwnFlags[] = {
      .help = "The folder is created if needed.",
      .store = Keep<&Options::output_dir>},
     {.name = "row-adapters",
-     .value = "NAME[,NAME...]",
+     .value = "ADAPTERS",
      .commands = kRun,
      .brief = "The adapter of each row of the batch, by the names of --adapter.",
-     .help = "An empty name is the adapter without a name, or none: --row-adapters a,b,,a "
+     .help = "Separated by commas. An empty name is the adapter without a name, or none: "
+             "--row-adapters a,b,,a "
              "for a batch of 4.",
      .store =
          [](Options& o, const std::string& value) {

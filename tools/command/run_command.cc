@@ -356,7 +356,7 @@ absl::StatusOr<int> Run(Options options) {
 int RunCommand(const Options& options) {
   if (options.compile_only) {
     for (const char* flag : {"compare", "tolerance", "input", "output-dir", "range", "seed",
-                             "hazards", "repeat", "profile"}) {
+                             "hazards", "repeat", "profile", "row-adapters"}) {
       if (options.given.count(flag) == 0) continue;
       return FailUsage(
           absl::StrCat("--", flag, ": --compile-only does not run the model; remove one"));
