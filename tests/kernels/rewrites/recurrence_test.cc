@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <map>
 #include <random>
 #include <string>
@@ -210,6 +211,41 @@ TEST(Recurrence, ReportsAreThoseOfTheUnits) {
   EXPECT_EQ(loops->PlanLine(), units->PlanLine());
   EXPECT_EQ(loops->PlanJson(), units->PlanJson());
   EXPECT_EQ(loops->Summary().warnings, units->Summary().warnings);
+}
+
+TEST(Recurrence, KeysThatDoNotFitAreRefused) {
+  const auto model = ImportBytes(LoopBytes(kLoopModels.at("lstm")), "", {});
+  ASSERT_TRUE(model.ok()) << model.status();
+  const auto plan = MakeRunPlan(*model, {.target = *FindTarget("h13")});
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  const Network& network = plan->segments[0].network;
+  const auto loop = std::find_if(network.units.begin(), network.units.end(), [](const Unit& unit) {
+    return unit.kind == FindKindOrLoop(kLoopType);
+  });
+  ASSERT_NE(loop, network.units.end());
+  const Json keys = loop->kind->Write(loop->params.get());
+  const auto read = [&](const Json& from) {
+    return loop->kind->Read(from, network.BottomsOf(*loop), loop->weights).status();
+  };
+  EXPECT_TRUE(read(keys).ok()) << read(keys);
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+  for (const auto& [key, value] :
+       std::vector<std::pair<std::string, Json>>{{"Steps", 6},
+                                                 {"Steps", 1},
+                                                 {"Steps", kMost},
+                                                 {"Batch", -2},
+                                                 {"Batch", kMost},
+                                                 {"Hidden", 0},
+                                                 {"Hidden", 6},
+                                                 {"Hidden", kMost},
+                                                 {"Cell", "GRU"},
+                                                 {"Cell", "SRU"},
+                                                 {"HasBias", false},
+                                                 {"HasInitialC", false}}) {
+    Json changed = keys;
+    changed[key] = value;
+    EXPECT_EQ(read(changed).code(), absl::StatusCode::kInvalidArgument) << key << " " << value;
+  }
 }
 
 }  // namespace
