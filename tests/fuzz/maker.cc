@@ -107,8 +107,11 @@ std::string Maker::NewLeaf(Tensor value, bool constant) {
 
 std::string Maker::NewFloats(const Dims& dims, int constant, Mix mix) {
   Tensor tensor = Tensor::Zeros(DataType::kFloat, dims);
-  for (int64_t i = 0; i < tensor.elements(); ++i) {
-    tensor.mutable_data<float>()[i] = Draw(random, mix);
+  {
+    const Random::Elements elements(random);
+    for (int64_t i = 0; i < tensor.elements(); ++i) {
+      tensor.mutable_data<float>()[i] = Draw(random, mix);
+    }
   }
   return NewLeaf(std::move(tensor), random.Chance(constant));
 }
@@ -260,6 +263,10 @@ std::vector<std::string> Maker::Emit(const std::string& op, const std::vector<st
 }
 
 Made MakeGraph(const Runtime& runtime, uint64_t seed, uint64_t number, const MakeOptions& options) {
+  return MakeGraph(runtime, Random(seed, number), options);
+}
+
+Made MakeGraph(const Runtime& runtime, Random random, const MakeOptions& options) {
   static const std::vector<OperatorRow>& rows = *[] {
     auto* all = new std::vector<OperatorRow>;
     for (const auto& some : {ElementwiseRows(), MoveRows(), ReductionRows(), WindowRows()}) {
@@ -267,7 +274,6 @@ Made MakeGraph(const Runtime& runtime, uint64_t seed, uint64_t number, const Mak
     }
     return all;
   }();
-  Random random(seed, number);
   Made made;
   FuzzGraph& graph = made.graph;
   graph.opset = static_cast<int>(random.Between(13, kNewestOpset));

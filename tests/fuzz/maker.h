@@ -121,6 +121,8 @@ struct Made {
 
 // Graph `number` of this seed; it has at least one node.
 Made MakeGraph(const Runtime& runtime, uint64_t seed, uint64_t number, const MakeOptions& options);
+// The graph of these random numbers; it may be empty.
+Made MakeGraph(const Runtime& runtime, Random random, const MakeOptions& options);
 
 }  // namespace anemone::fuzz
 

@@ -29,6 +29,7 @@ absl::Span<const Fuzzer> FormatFuzzers();   // formats.cc: files of the engine, 
 absl::Span<const Fuzzer> PackageFuzzers();  // packages.cc
 absl::Span<const Fuzzer> ModelFuzzers();    // models.cc
 absl::Span<const Fuzzer> WeightFuzzers();   // weights.cc: weights, adapters, checkpoints
+absl::Span<const Fuzzer> GraphFuzzers();    // graphs.cc: results of valid graphs
 
 // Ends the process with `what` if `holds` is false.
 void Require(bool holds, absl::string_view what);

@@ -37,7 +37,8 @@ const Fuzzer* chosen = nullptr;
 
 std::vector<Fuzzer> AllFuzzers() {
   std::vector<Fuzzer> all;
-  for (const auto& some : {FormatFuzzers(), PackageFuzzers(), ModelFuzzers(), WeightFuzzers()}) {
+  for (const auto& some :
+       {FormatFuzzers(), PackageFuzzers(), ModelFuzzers(), WeightFuzzers(), GraphFuzzers()}) {
     all.insert(all.end(), some.begin(), some.end());
   }
   return all;
