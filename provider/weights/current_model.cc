@@ -56,6 +56,12 @@ CurrentModel::CurrentModel(LoadSetup setup, Adapters adapters,
                                                                  : nullptr),
       model_(std::move(model)) {}
 
+CurrentModel::~CurrentModel() {
+  if (process_.is_here()) return;
+  // In a child that fork() made, to free it could wait for threads that do not exist there.
+  [[maybe_unused]] const auto* const kept = new All{std::move(model_), std::move(growing_), {}};
+}
+
 void CurrentModel::Keep(std::vector<StatePair> pairs) {
   pairs_ = std::move(pairs);
   growing_ = Growing::Of(setup_, model_, pairs_);
