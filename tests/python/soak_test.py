@@ -1,11 +1,13 @@
-"""Sessions with states, used continuously: many of them, in threads, with caches that grow and are emptied, new
-sessions and forks. Memory must not grow, and tokens must stay the same.
+"""Sessions used continuously: models of several kinds in many threads, caches that grow and are emptied, forks,
+new sessions, new weights while others run, sizes that change, texts that are not generated to their end.
+Memory must not grow, and every output must stay the same, bit for bit.
 
-    tests/python/state_soak_test.py [SECONDS]
+    tests/python/soak_test.py [SECONDS]
 
-For 30 seconds; an hour is `tests/python/state_soak_test.py 3600`.
+For 30 seconds; an hour is `tests/python/soak_test.py 3600`.
 """
 
+import collections
 import concurrent.futures
 import pathlib
 import sys
@@ -16,7 +18,9 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
 import numpy as np  # noqa: E402
 import onnxruntime_ep_ane as ane  # noqa: E402
+import small_models  # noqa: E402
 from grouped_decoder import grouped_decoder  # noqa: E402
+from onnx import TensorProto, helper  # noqa: E402
 from small_decoder import decoder  # noqa: E402
 from support import PackageTest  # noqa: E402
 
@@ -50,36 +54,110 @@ def context(session, length):
     return tokens
 
 
-class StateSoak(PackageTest):
-    def test_memory_is_flat(self):
-        models = [self.write(decoder(layers=1), "concat.onnx"), self.write(grouped_decoder(layers=1), "grouped.onnx")]
-        roots = [ane.Session(model, state="auto", threads=1) for model in models]
-        want = [context(root, LONGEST) for root in roots]
+class Contexts:
+    """Sessions with states: forks of a few, and one in 50 that plans and compiles again."""
+
+    def __init__(self, test):
+        self.models = [test.write(decoder(layers=1), "concat.onnx"),
+                       test.write(grouped_decoder(layers=1), "grouped.onnx")]
+        self.roots = [ane.Session(model, state="auto", threads=1) for model in self.models]
+        self.want = [context(root, LONGEST) for root in self.roots]
+
+    def work(self, random):
+        which = int(random.integers(len(self.roots)))
+        loads = random.integers(50) == 0
+        session = ane.Session(self.models[which], state="auto", threads=1) if loads else self.roots[which].fork()
+        for _ in range(int(random.integers(1, 4))):
+            length = int(random.integers(1, LONGEST))
+            yield self.want[which][: length + 1], context(session, length)
+
+
+class Weights:
+    """One session of engine and CPU segments that all threads run, while they give it new weights. A run has
+    the old weights or the new ones."""
+
+    def __init__(self, test):
+        random = np.random.default_rng(1)
+        self.session = ane.Session(test.write(small_models.network(), "network.onnx"), threads=2)
+        self.weights = [random.standard_normal((8, 3, 3, 3)).astype(np.float32) for _ in range(3)]
+        self.want = []
+        for weights in self.weights:
+            self.session.update_weights({"w": weights})
+            self.want.append(self.run())
+
+    def run(self):
+        return self.session.run({"x": small_models.image()})["y"].tobytes()
+
+    def work(self, random):
+        if random.integers(4) == 0:
+            self.session.update_weights({"w": self.weights[int(random.integers(len(self.weights)))]})
+        for _ in range(20):
+            made = self.run()
+            yield made if made in self.want else self.want, made
+
+
+class Sizes:
+    """A free size: more sizes than there are kept plans, so that plans are made and dropped."""
+
+    def __init__(self, test):
+        weights = np.random.default_rng(2).standard_normal((8, 8)).astype(np.float32)
+        nodes = [helper.make_node("MatMul", ["x", "w"], ["a"]), helper.make_node("Softmax", ["a"], ["y"])]
+        made = small_models.model(nodes, [("x", TensorProto.FLOAT, ["N", 8])], [("y", TensorProto.FLOAT, ["N", 8])],
+                                  [("w", weights)])
+        self.session = ane.Session(test.write(made, "sizes.onnx"), threads=1)
+        self.want = {rows: self.run(rows) for rows in range(1, 13)}
+
+    def run(self, rows):
+        x = np.arange(rows * 8, dtype=np.float32).reshape(rows, 8) / 100
+        return self.session.run({"x": x})["y"].tobytes()
+
+    def work(self, random):
+        rows = int(random.integers(1, 13))
+        yield self.want[rows], self.run(rows)
+
+
+class Texts:
+    """Texts whose reader stops before their end."""
+
+    def __init__(self, test):
+        self.model = test.write(decoder(layers=1), "texts.onnx")
+        self.want = list(self.text())
+
+    def text(self):
+        return ane.generate(self.model, [1, 2, 3], max_new=12, threads=1)
+
+    def work(self, random):
+        length = int(random.integers(0, 12))
+        made = []
+        text = self.text()
+        for _ in range(length):
+            made.append(next(text))
+        text.close()
+        yield self.want[:length], made
+
+
+class Soak(PackageTest):
+    def test_memory_is_flat_and_outputs_are_right(self):
+        kinds = [kind(self) for kind in (Contexts, Weights, Sizes, Texts)]
         end = time.monotonic() + SECONDS
 
         def work(worker):
-            random, runs, forks = np.random.default_rng(worker), 0, 0
+            random, runs = np.random.default_rng(worker), collections.Counter()
             while time.monotonic() < end:
-                which = int(random.integers(len(roots)))
-                # One in 50 plans and compiles again.
-                loads = random.integers(50) == 0
-                session = ane.Session(models[which], state="auto", threads=1) if loads else roots[which].fork()
-                for _ in range(int(random.integers(1, 4))):
-                    length = int(random.integers(1, LONGEST))
-                    self.assertEqual(want[which][: length + 1], context(session, length))
-                    runs += length
-                forks += 1
-            return runs, forks
+                kind = kinds[int(random.integers(len(kinds)))]
+                for want, made in kind.work(random):
+                    self.assertEqual(want, made, type(kind).__name__)
+                    runs[type(kind).__name__] += 1
+            return runs
 
         with concurrent.futures.ThreadPoolExecutor(WORKERS) as pool:
             working = [pool.submit(work, i) for i in range(WORKERS)]
             time.sleep(SECONDS / 3)
             early = megabytes()
-            done = [future.result() for future in working]
+            runs = sum((future.result() for future in working), collections.Counter())
         late = megabytes()
-        runs, forks = (sum(column) for column in zip(*done))
-        print(f"{runs} runs of {forks} sessions in {SECONDS:.0f} s; {early:.0f} MB after a third, {late:.0f} MB at the end")
-        self.assertGreater(runs, 0)
+        print(f"{dict(runs)} in {SECONDS:.0f} s; {early:.0f} MB after a third, {late:.0f} MB at the end")
+        self.assertEqual(len(kinds), len(runs))
         self.assertLess(late - early, MOST_GROWTH)
 
 
