@@ -1,5 +1,6 @@
 #include "provider/weights/current_model.h"
 
+#include <new>
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
@@ -59,7 +60,8 @@ CurrentModel::CurrentModel(LoadSetup setup, Adapters adapters,
 CurrentModel::~CurrentModel() {
   if (process_.is_here()) return;
   // In a child that fork() made, to free it could wait for threads that do not exist there.
-  [[maybe_unused]] const auto* const kept = new All{std::move(model_), std::move(growing_), {}};
+  [[maybe_unused]] const auto* const kept =
+      new (std::nothrow) All{std::move(model_), std::move(growing_), {}};
 }
 
 void CurrentModel::Keep(std::vector<StatePair> pairs) {

@@ -15,8 +15,6 @@
 namespace anemone {
 namespace {
 
-using testing::HasSubstr;
-
 constexpr char kModel[] =
     "(float[1,2,4,4] x, float[1,2,4,4] h) => (float[1,2,2,2] y, float[1,2,4,4] n) {"
     " n = Add(x, h) b = MaxPool<kernel_shape = [2,2], strides = [2,2]>(n) y = Sigmoid(b) }";

@@ -21,7 +21,7 @@ absl::Status Work(const char* model, const char* input, std::string& output) {
     const auto made = session->Run(inputs);
     if (!made.ok()) return made.status();
     for (const float y : made->at("y").data<float>()) output += std::to_string(y);
-    const absl::Status updated = session->UpdateWeights(
+    absl::Status updated = session->UpdateWeights(
         {{"w", anemone::Tensor::Floats(weight_dims, std::vector<float>(8 * 3 * 3 * 3, 0.5f))}});
     if (!updated.ok()) return updated;
   }
