@@ -14,17 +14,22 @@
 namespace anemone {
 
 // Calls `work` and returns its Status or StatusOr. std::bad_alloc becomes kResourceExhausted with
-// the message "not enough memory to DOING; ..."; any other std::exception becomes kInternal.
+// the message "not enough memory to DOING; ...", or "" if there is no memory for it; any other
+// std::exception becomes kInternal.
 template <class F>
 auto Guarded(absl::string_view doing, F&& work) -> decltype(work()) {
   try {
-    return work();
-  } catch (const std::bad_alloc&) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("not enough memory to ", doing,
-                     "; bind smaller dimensions, or give the process more memory"));
-  } catch (const std::exception& e) {
-    return absl::InternalError(absl::StrCat(std::string(doing), ": ", e.what()));
+    try {
+      return work();
+    } catch (const std::bad_alloc&) {
+      return absl::ResourceExhaustedError(
+          absl::StrCat("not enough memory to ", doing,
+                       "; bind smaller dimensions, or give the process more memory"));
+    } catch (const std::exception& e) {
+      return absl::InternalError(absl::StrCat(std::string(doing), ": ", e.what()));
+    }
+  } catch (const std::bad_alloc&) {  // of the message
+    return absl::ResourceExhaustedError("");
   }
 }
 

@@ -223,6 +223,10 @@ OrtRuntime::OrtRuntime(const OrtApi& api, std::string version, std::string libra
 
 OrtRuntime::~OrtRuntime() {
   if (env_ == nullptr) return;
+  if (!process_.is_here()) {  // its release would wait for threads that do not exist here
+    (void)env_.release();
+    return;
+  }
   Environments& environments = Environments::Get();
   const std::lock_guard<std::mutex> lock(environments.mutex);
   env_.reset();

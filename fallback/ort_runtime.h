@@ -25,6 +25,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "base/own_process.h"
 
 struct OrtApi;
 struct OrtEnv;
@@ -101,6 +102,7 @@ class OrtRuntime {
   const int threads_;
   const AddOrtOperators operators_;
   bool has_global_pool_ = true;
+  const OwnProcess process_;
   OrtPtr<OrtEnv> env_;
   OrtPtr<OrtMemoryInfo> cpu_memory_;
 };

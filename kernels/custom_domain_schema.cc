@@ -112,8 +112,11 @@ OpSchema SchemaOf(const CustomOp& op) {
 
 void RegisterCustomDomain() {
   static const bool once = [] {
-    onnx::OpSchemaRegistry::DomainToVersionRange::Instance().AddDomainToVersion(
-        kCustomDomain, kCustomDomainVersion, kCustomDomainVersion);
+    auto& domains = onnx::OpSchemaRegistry::DomainToVersionRange::Instance();
+    // It is known if memory ran out the last time that this was tried.
+    if (domains.Map().count(kCustomDomain) == 0) {
+      domains.AddDomainToVersion(kCustomDomain, kCustomDomainVersion, kCustomDomainVersion);
+    }
     for (const CustomOp& op : CustomOps()) onnx::RegisterSchema(SchemaOf(op));
     return true;
   }();

@@ -119,6 +119,7 @@ const std::vector<PortInfo>& Session::outputs() const {
 
 absl::StatusOr<std::map<std::string, Tensor>> Session::Run(
     const std::map<std::string, Tensor>& inputs, const std::string& adapter) const {
+  ANEMONE_RETURN_IF_ERROR(model_->CheckProcess());
   ANEMONE_RETURN_IF_ERROR(RequireTensors(outputs()));
   return Guarded("run the model", [&] {
     return TensorsOf(
@@ -128,6 +129,7 @@ absl::StatusOr<std::map<std::string, Tensor>> Session::Run(
 
 absl::StatusOr<std::map<std::string, OnnxValue>> Session::RunValues(
     const std::map<std::string, OnnxValue>& inputs, const std::string& adapter) const {
+  ANEMONE_RETURN_IF_ERROR(model_->CheckProcess());
   return Guarded("run the model",
                  [&] { return anemone::Run(*model_, state_.get(), inputs, adapter, nullptr); });
 }
@@ -144,15 +146,16 @@ absl::StatusOr<std::map<std::string, OnnxValue>> Session::RunRows(
 
 absl::StatusOr<std::map<std::string, Tensor>> Session::RunTraced(
     const std::map<std::string, Tensor>& inputs, std::string* trace) const {
+  ANEMONE_RETURN_IF_ERROR(model_->CheckProcess());
   ANEMONE_RETURN_IF_ERROR(RequireTensors(outputs()));
-  Trace events;
-  auto made = Guarded("run the model", [&] {
-    return TensorsOf(
-        anemone::Run(*model_, state_.get(), {inputs.begin(), inputs.end()}, "", &events));
+  return Guarded("run the model", [&]() -> absl::StatusOr<std::map<std::string, Tensor>> {
+    Trace events;
+    auto made =
+        TensorsOf(anemone::Run(*model_, state_.get(), {inputs.begin(), inputs.end()}, "", &events));
+    const std::string added = events.Take();
+    absl::StrAppend(trace, trace->empty() || added.empty() ? "" : ",\n", added);
+    return made;
   });
-  const std::string added = events.Take();
-  absl::StrAppend(trace, trace->empty() || added.empty() ? "" : ",\n", added);
-  return made;
 }
 
 std::map<std::string, std::string> Session::StatePairs() const {
@@ -165,11 +168,13 @@ void Session::ResetState() {
 }
 
 absl::StatusOr<Tensor> Session::ReadState(const std::string& input) const {
+  ANEMONE_RETURN_IF_ERROR(model_->CheckProcess());
   if (state_ == nullptr) return NoState(input);
   return Guarded("read a state", [&] { return state_->Read(input); });
 }
 
 absl::Status Session::WriteState(const std::string& input, const Tensor& value) {
+  ANEMONE_RETURN_IF_ERROR(model_->CheckProcess());
   if (state_ == nullptr) return NoState(input);
   return Guarded("write a state", [&] { return state_->Write(input, value); });
 }
@@ -184,6 +189,7 @@ Session Session::Fork() const {
 
 absl::StatusOr<std::vector<Hazard>> Session::FindHazards(
     const std::map<std::string, Tensor>& inputs) const {
+  ANEMONE_RETURN_IF_ERROR(model_->CheckProcess());
   if (!model_->Get()->observed) {
     return absl::FailedPreconditionError(
         "hazards: this session was not loaded for them; load it with Settings::hazards");
@@ -195,6 +201,7 @@ absl::StatusOr<std::vector<Hazard>> Session::FindHazards(
 }
 
 absl::StatusOr<BucketUse> Session::UseOf(const std::map<std::string, Tensor>& inputs) const {
+  ANEMONE_RETURN_IF_ERROR(model_->CheckProcess());
   if (!model_->Get()->has_buckets()) {
     return absl::FailedPreconditionError(
         "buckets: this session was loaded without any; load it with Settings::buckets (in Python "
@@ -216,6 +223,7 @@ absl::StatusOr<std::map<std::string, OnnxValue>> Session::WithAll(
 }
 
 absl::Status Session::UpdateWeights(const std::map<std::string, Tensor>& weights) {
+  ANEMONE_RETURN_IF_ERROR(model_->CheckProcess());
   return Guarded("update weights", [&] { return model_->UpdateWeights(weights); });
 }
 

@@ -1,6 +1,7 @@
 #include "provider/temporaries.h"
 
 #include <fcntl.h>
+#include <ftw.h>
 #include <pthread.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -10,11 +11,13 @@
 #include <atomic>
 #include <cerrno>
 #include <csignal>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <ctime>
 #include <filesystem>
 #include <mutex>
+#include <new>
 #include <random>
 #include <set>
 #include <thread>
@@ -37,13 +40,17 @@ constexpr time_t kLeftAfterSeconds = 3600;
 
 // ---- What this process has to remove.
 
+// No memory is allocated under the lock, nor by Remove(): RemoveTemporaries() is also called when
+// an allocation has failed.
 struct Registry {
   std::mutex mutex;
   std::set<std::string> paths;
   std::set<std::string> swept;  // folders that were searched for leftovers
 };
 Registry& All() {
-  static Registry& registry = *new Registry;  // the thread below may outlive static objects
+  alignas(Registry) static std::byte memory[sizeof(Registry)];
+  static Registry& registry =
+      *new (memory) Registry;  // the thread below may outlive static objects
   return registry;
 }
 
@@ -65,17 +72,17 @@ void OnSignal(int signal) {
   errno = kept;
 }
 
-// Removes a file or a folder. Never throws: memory or descriptors may be exhausted for a moment
-// only.
+// Removes a file or a folder as far as it can.
 void Remove(const std::string& path) noexcept {
   constexpr int kTries = 20;  // another thread may add a file to the folder meanwhile
+  constexpr int kDescriptors = 8;
+  const auto remove = [](const char* name, const struct stat*, int, FTW*) {
+    std::remove(name);
+    return 0;
+  };
   struct stat info;
   for (int i = 0; i < kTries && ::lstat(path.c_str(), &info) == 0; ++i) {
-    try {
-      std::error_code error;
-      fs::remove_all(path, error);
-    } catch (const std::exception&) {  // std::bad_alloc
-    }
+    ::nftw(path.c_str(), remove, kDescriptors, FTW_DEPTH | FTW_PHYS);
   }
 }
 
@@ -156,10 +163,12 @@ std::string FolderOf(const std::string& path) {
 }
 
 void Sweep(const std::string& folder) {
+  std::set<std::string> made = {folder};
   {
     const std::lock_guard<std::mutex> lock(All().mutex);
-    if (!All().swept.insert(folder).second) return;
+    All().swept.merge(made);
   }
+  if (!made.empty()) return;
   std::error_code error;
   for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
     if (!IsTemporaryName(at->path().filename().string())) continue;
@@ -177,8 +186,9 @@ bool LockNew(int file) {
 }
 
 void Register(const std::string& path) {
+  std::set<std::string> made = {path};
   const std::lock_guard<std::mutex> lock(All().mutex);
-  All().paths.insert(path);
+  All().paths.merge(made);
 }
 
 void Forget(const std::string& path) {

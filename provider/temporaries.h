@@ -46,7 +46,8 @@ class Temporary {
 // before they end it. For programs only: a library must not change what signals do.
 void RemoveTemporariesOnSignals();
 
-// Removes all temporary files and folders of this process, which is about to end.
+// Removes all temporary files and folders of this process, which is about to end. Allocates nothing
+// by operator new, so that a std::new_handler may call it.
 void RemoveTemporaries();
 
 // Removes `path` if it is a regular file that a dead writer left.

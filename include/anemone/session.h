@@ -7,6 +7,7 @@
 //
 // A model whose inputs have free dimensions is planned in the first run of each size.
 // Run() may be called from many threads; inputs are borrowed until it returns.
+// In a child that fork() made, a session cannot be used (kFailedPrecondition): load one there.
 // With Settings::state the session keeps values between runs:
 //
 //   auto stream = anemone::Session::Load("net.onnx", {.state = {{"h0", "hn"}}});

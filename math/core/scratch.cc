@@ -58,7 +58,11 @@ void* ThreadScratchBytes(ScratchUse use, int64_t bytes) {
 
 namespace {
 
+// The most free blocks that the pool keeps. If there are more, it frees the smallest.
+constexpr size_t kMostFree = 32;
+
 struct Pool {
+  Pool() { free.reserve(kMostFree + 1); }  // so that a destructor need not
   std::mutex mutex;
   std::vector<Piece> free;  // smallest first
 };
@@ -67,9 +71,6 @@ Pool& ThePool() {
   static Pool* const pool = new Pool;  // never destroyed: may be used during exit
   return *pool;
 }
-
-// The most free blocks that the pool keeps. If there are more, it frees the smallest.
-constexpr size_t kMostFree = 32;
 
 }  // namespace
 
@@ -94,7 +95,6 @@ PooledBytes::~PooledBytes() {
   Piece piece{bytes_, std::unique_ptr<std::byte[], AlignedFree>(static_cast<std::byte*>(data_))};
   Pool& pool = ThePool();
   const std::lock_guard<std::mutex> lock(pool.mutex);
-  if (pool.free.empty()) pool.free.reserve(kMostFree + 1);
   const auto after = std::find_if(pool.free.begin(), pool.free.end(),
                                   [&](const Piece& other) { return other.bytes >= bytes_; });
   pool.free.insert(after, std::move(piece));

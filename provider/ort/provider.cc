@@ -285,6 +285,7 @@ absl::StatusOr<std::unique_ptr<FusedProgram>> Provider::Compile(const OrtGraph* 
 }
 
 absl::Status Provider::Run(FusedProgram& program, OrtKernelContext* context) {
+  ANEMONE_RETURN_IF_ERROR(process_.Check("session"));
   Trace* trace = options_.profile_path.empty() ? nullptr : &trace_;
   absl::Status status;
   // Isolated, because there may be more callers than the arena has threads: a thread that waits for

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "base/own_process.h"
 #include "engine/device.h"
 #include "importer/importer.h"
 #include "provider/memory_budget.h"
@@ -57,6 +58,7 @@ class Provider : public OrtEp {
   void Tell(const HostGraph& graph, const HostPlan& made);
   void Log(OrtLoggingLevel severity, const std::string& message) const;
 
+  const OwnProcess process_;
   const OrtApi& api_;
   const OrtLogger* logger_;
   const PluginOptions options_;

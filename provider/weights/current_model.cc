@@ -1,5 +1,6 @@
 #include "provider/weights/current_model.h"
 
+#include <new>
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
@@ -55,6 +56,13 @@ CurrentModel::CurrentModel(LoadSetup setup, Adapters adapters,
       gate_(model->device != nullptr && model->device->reloads() ? std::make_shared<RunGate>()
                                                                  : nullptr),
       model_(std::move(model)) {}
+
+CurrentModel::~CurrentModel() {
+  if (process_.is_here()) return;
+  // In a child that fork() made, to free it could wait for threads that do not exist there.
+  [[maybe_unused]] const auto* const kept =
+      new (std::nothrow) All{std::move(model_), std::move(growing_), {}};
+}
 
 void CurrentModel::Keep(std::vector<StatePair> pairs) {
   pairs_ = std::move(pairs);

@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "anemone/session.h"
+#include "base/own_process.h"
 #include "importer/new_weights.h"
 #include "provider/adapters/adapters.h"
 #include "provider/growing.h"
@@ -29,6 +30,9 @@ class CurrentModel {
   // `model` is of `setup`. kInvalidArgument: an adapter does not fit it.
   static absl::StatusOr<std::shared_ptr<CurrentModel>> Make(
       const LoadSetup& setup, std::shared_ptr<const LoadedModel> model);
+  ~CurrentModel();
+  CurrentModel(const CurrentModel&) = delete;
+  CurrentModel& operator=(const CurrentModel&) = delete;
 
   // The programs do not change while the caller holds the model.
   std::shared_ptr<const LoadedModel> Get() const;
@@ -44,6 +48,9 @@ class CurrentModel {
   // Before the session runs: what it keeps between runs.
   void Keep(std::vector<StatePair> pairs);
 
+  // kFailedPrecondition in a child that fork() made.
+  absl::Status CheckProcess() const { return process_.Check("session"); }
+
   // With the values of their inputs.
   const Adapters& adapters() const { return adapters_; }
   // Of the model without adapters. New weights change no port.
@@ -56,6 +63,7 @@ class CurrentModel {
  private:
   CurrentModel(LoadSetup setup, Adapters adapters, std::shared_ptr<const LoadedModel> model);
 
+  const OwnProcess process_;
   const Adapters adapters_;
   const std::vector<PortInfo> inputs_, outputs_;
   const LoadSetup setup_;  // of the file's weights

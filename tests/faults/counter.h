@@ -4,7 +4,8 @@
 // The driver (tests/faults/faults_test.py) maps a file of 256 bytes into every process that the
 // command starts. It sets these variables of the environment:
 // - FAULT_FILE: the file; the calls of all processes are counted in it.
-// - FAULT_CALLS: which calls count, a comma-separated list of names such as memory,write.
+// - FAULT_CALLS: which calls count, a comma-separated list of names such as new,write. Calls of
+//   malloc() and the like by operator new are `new`, others are `memory`.
 // - FAULT_AT: the call that fails, from 1; 0: none, the calls are only counted.
 // - FAULT_ACTION: fail (default), every (that call and all later ones), short (half of a read or
 //   write), interrupt (EINTR), kill (SIGKILL, after half of a write).

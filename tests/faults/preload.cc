@@ -15,7 +15,6 @@
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
-#include <new>
 
 #include "tests/faults/counter.h"
 
@@ -41,7 +40,23 @@ bool Fails(const char* kind, const char* function, int error) {
   return true;
 }
 
-bool MemoryFails(const char* function) { return Fails("memory", function, ENOMEM); }
+// The beginning of the library that has `place`.
+const void* LibraryOf(const void* place) {
+  dl_find_object object;
+  return _dl_find_object(const_cast<void*>(place), &object) == 0 ? object.dlfo_map_start : nullptr;
+}
+
+// The C++ library, and operator new, of which the command has its own: they call malloc() for new.
+const void* cpp_library = nullptr;
+const char* operator_new = nullptr;
+
+// `caller` is where the function returns to.
+bool MemoryFails(const char* function, const void* caller) {
+  constexpr size_t kOperatorBytes = 128;
+  const auto after = static_cast<size_t>(static_cast<const char*>(caller) - operator_new);
+  const bool is_new = after < kOperatorBytes || LibraryOf(caller) == cpp_library;
+  return Fails(is_new ? "new" : "memory", function, ENOMEM);
+}
 
 }  // namespace
 
@@ -64,54 +79,26 @@ void* __libc_calloc(size_t count, size_t size);        // NOLINT(bugprone-reserv
 void* __libc_realloc(void* memory, size_t size);       // NOLINT(bugprone-reserved-identifier)
 void* __libc_memalign(size_t alignment, size_t size);  // NOLINT(bugprone-reserved-identifier)
 
-void* malloc(size_t size) { return MemoryFails("malloc") ? nullptr : __libc_malloc(size); }
+#define MEMORY_FAILS(name) MemoryFails(name, __builtin_return_address(0))
+void* malloc(size_t size) { return MEMORY_FAILS("malloc") ? nullptr : __libc_malloc(size); }
 void* calloc(size_t count, size_t size) {
-  return MemoryFails("calloc") ? nullptr : __libc_calloc(count, size);
+  return MEMORY_FAILS("calloc") ? nullptr : __libc_calloc(count, size);
 }
 void* realloc(void* memory, size_t size) {
-  return MemoryFails("realloc") ? nullptr : __libc_realloc(memory, size);
+  return MEMORY_FAILS("realloc") ? nullptr : __libc_realloc(memory, size);
 }
 void* aligned_alloc(size_t alignment, size_t size) {
-  return MemoryFails("aligned_alloc") ? nullptr : __libc_memalign(alignment, size);
+  return MEMORY_FAILS("aligned_alloc") ? nullptr : __libc_memalign(alignment, size);
 }
 void* memalign(size_t alignment, size_t size) {
-  return MemoryFails("memalign") ? nullptr : __libc_memalign(alignment, size);
+  return MEMORY_FAILS("memalign") ? nullptr : __libc_memalign(alignment, size);
 }
 int posix_memalign(void** memory, size_t alignment, size_t size) {
-  if (MemoryFails("posix_memalign")) return ENOMEM;
+  if (MEMORY_FAILS("posix_memalign")) return ENOMEM;
   *memory = __libc_memalign(alignment, size);
   return *memory == nullptr ? ENOMEM : 0;
 }
 }
-
-namespace {
-void* New(const char* function, size_t alignment, size_t size) {
-  if (MemoryFails(function)) return nullptr;
-  return alignment == 0 ? __libc_malloc(size) : __libc_memalign(alignment, size);
-}
-void* NewOrThrow(const char* function, size_t alignment, size_t size) {
-  void* const made = New(function, alignment, size);
-  if (made == nullptr) throw std::bad_alloc();
-  return made;
-}
-}  // namespace
-
-void* operator new(size_t size) { return NewOrThrow("new", 0, size); }
-void* operator new[](size_t size) { return NewOrThrow("new[]", 0, size); }
-void* operator new(size_t size, std::align_val_t alignment) {
-  return NewOrThrow("new", static_cast<size_t>(alignment), size);
-}
-void* operator new[](size_t size, std::align_val_t alignment) {
-  return NewOrThrow("new[]", static_cast<size_t>(alignment), size);
-}
-void* operator new(size_t size, const std::nothrow_t&) noexcept { return New("new", 0, size); }
-void* operator new[](size_t size, const std::nothrow_t&) noexcept { return New("new[]", 0, size); }
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete[](void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, size_t) noexcept { std::free(memory); }
-void operator delete[](void* memory, size_t) noexcept { std::free(memory); }
-void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
-void operator delete[](void* memory, std::align_val_t) noexcept { std::free(memory); }
 
 STANDS_BEFORE("map", ENOMEM, MAP_FAILED, void*, mmap,
               (void* at, size_t size, int access, int flags, int file, off_t offset),
@@ -224,6 +211,8 @@ namespace {
 using Main = int(int, char**, char**);
 Main* real_main = nullptr;
 int MainWithFaults(int count, char** words, char** environment) {
+  operator_new = static_cast<const char*>(dlsym(RTLD_DEFAULT, "_Znwm"));
+  cpp_library = LibraryOf(dlsym(RTLD_DEFAULT, "__cxa_throw"));
   faults::SetRunning(true);
   const int code = real_main(count, words, environment);
   faults::SetRunning(false);

@@ -21,13 +21,25 @@ import small_models  # noqa: E402
 import training_models  # noqa: E402
 
 
+def engine():
+    """The network of small_models without the nodes that stay on the CPU."""
+    made = small_models.network()
+    kept = [node for node in made.graph.node if node.op_type != "Cast"]
+    kept[-1].input[0] = "b"
+    del made.graph.node[:]
+    made.graph.node.extend(kept)
+    return made
+
+
 def make_inputs(folder):
     """Writes the models and arrays that the commands read."""
     folder.mkdir(parents=True)
     onnx.save(small_models.network(), folder / "net.onnx")
     onnx.save(small_models.network(), folder / "apart.onnx", save_as_external_data=True,
               location="apart.bin", size_threshold=0)
+    onnx.save(engine(), folder / "engine.onnx")
     np.save(folder / "x.npy", small_models.image())
+    np.savez(folder / "new.npz", w=np.random.default_rng(3).standard_normal((8, 3, 3, 3)).astype(np.float32))
     onnx.save(small_decoder.decoder(layers=1, vocabulary=16, longest=32), folder / "decoder.onnx")
     onnx.save(training_models.layered(), folder / "layered.onnx")
     digits = training_models.digits(64)
@@ -41,13 +53,17 @@ def make_inputs(folder):
 class Work:
     """A command. {in} is the folder of make_inputs(), {out} an own folder for what it writes."""
     words: str
-    before: str = ""    # a command that has run in {out} before
+    program: str = ""    # in place of the command
+    before: str = ""     # a command that has run in {out} before
     cache: bool = False  # with a cache of programs in {out}/cache
     again: str = ""      # added to the words if {out} has files already
-    leaves: str = "^$"   # files that may hold less than the whole result: each is of one step or model
+    between: tuple = ()  # commands that make what the files of {out} may be meanwhile
+    partial: str = "^$"  # files that grow, and may be missing although the work is done
 
 
 TRAIN = "train {in}/layered.onnx --data {in}/digits.npz --loss cross-entropy:logits:labels"
+KEPT = " --checkpoint {out}/kept --checkpoint-every 1"
+METRICS = r"^kept/metrics\.jsonl$"
 WORKS = {
     "check": Work("check {in}/net.onnx --target m1,m4"),
     "external": Work("check {in}/apart.onnx --json"),
@@ -60,12 +76,21 @@ WORKS = {
     "mlpackage": Work("convert {in}/net.onnx --to mlpackage -o {out}/net.mlpackage"),
     "report": Work("report {in}/net.onnx -o {out}/net.html"),
     "diff": Work("diff {in}/net.onnx {in}/apart.onnx"),
-    "zoo": Work("zoo {in}/two -o {out}/zoo --jobs 1 -q", leaves="^zoo/", again=" --retry-failed"),
-    "train": Work(TRAIN + " --steps 2 --checkpoint {out}/kept --checkpoint-every 1 -o {out}/trained.onnx",
-                  again=" --resume", leaves="^kept/"),
-    "resume": Work(TRAIN + " --steps 3 --checkpoint {out}/kept --resume --checkpoint-every 1",
-                   before=TRAIN + " --steps 1 --checkpoint {out}/kept --checkpoint-every 1", leaves="^kept/"),
+    "patch": Work("patch {out}/net.compiled --weights {in}/new.npz",
+                  before="compile {in}/net.onnx -o {out}/net.compiled"),
+    "zoo": Work("zoo {in}/two -o {out}/zoo --jobs 1 -q", partial=r"^zoo/results\.jsonl$", again=" --retry-failed"),
+    "train": Work(TRAIN + " --steps 2" + KEPT + " -o {out}/trained.onnx",
+                  again=" --resume", between=(TRAIN + " --steps 1" + KEPT,), partial=METRICS),
+    "resume": Work(TRAIN + " --steps 3 --resume" + KEPT, before=TRAIN + " --steps 1" + KEPT,
+                   between=(TRAIN + " --steps 2 --resume" + KEPT,), partial=METRICS),
     "generate": Work("generate {in}/decoder.onnx --tokens 1,2,3 --max-new 3 --threads 1"),
+}
+
+# Programs that use the library and the plugin (host.h). After a try that ends with an error, the next one in
+# the same process must succeed.
+HOSTS = {
+    "library": Work("{in}/net.onnx {in}/x.npy", program="library"),
+    "plugin": Work("{in}/engine.onnx {in}/x.npy", program="plugin"),
 }
 
 # What differs between two runs of one command: times, random names, dates.
@@ -76,16 +101,18 @@ TIMES = re.compile(r"(results\.jsonl|metrics\.jsonl|\.html|\.log|report\.json|en
 
 
 class Place:
-    """A folder in which a work runs; `inputs` are shared by all places."""
+    """A folder in which a work runs; `inputs` are shared by all places. `programs` are those of HOSTS."""
 
-    def __init__(self, folder, inputs, command, wrapper=()):
-        self.folder, self.inputs, self.command = pathlib.Path(folder), inputs, str(command)
+    def __init__(self, folder, inputs, command, wrapper=(), programs=None):
+        self.folder, self.inputs = pathlib.Path(folder), inputs
+        self.programs = {"": command, **(programs or {})}
         self.wrapper = list(wrapper)
         self.out = self.folder / "out"
 
-    def words(self, text, out=None):
+    def words(self, text, out=None, program=""):
         """The command with the words of `text`, which writes to `out` or {out}."""
-        return [*self.wrapper, self.command, *text.format(**{"in": self.inputs, "out": out or self.out}).split()]
+        return [*self.wrapper, str(self.programs[program]),
+                *text.format(**{"in": self.inputs, "out": out or self.out}).split()]
 
     def environment(self, work):
         cache = str(self.out / "cache") if work.cache else ""
@@ -94,10 +121,11 @@ class Place:
     def run(self, work, words=None, timeout=60, **variables):
         """Runs the command of `work`, or `words`, and returns the finished process."""
         text = words or work.words
-        if not words and any(self.out.glob("*/checkpoint.safetensors")) or any(self.out.glob("*/results.jsonl")):
+        begun = ("*/checkpoint.safetensors", "*/results.jsonl")
+        if not words and any(any(self.out.glob(pattern)) for pattern in begun):
             text += work.again
-        return subprocess.run(self.words(text), capture_output=True, env={**self.environment(work), **variables},
-                              timeout=timeout, stdin=subprocess.DEVNULL)
+        return subprocess.run(self.words(text, program=work.program), capture_output=True, timeout=timeout,
+                              env={**self.environment(work), **variables}, stdin=subprocess.DEVNULL)
 
     def prepare(self, work):
         """Empties the folder and runs what the work needs before."""

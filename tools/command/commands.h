@@ -55,6 +55,9 @@ void PrintWrapped(absl::string_view text, int indent);
 // The text of a JSON string; "" for null.
 std::string Cell(const Json& value);
 
+// Whether PrintJsonText() was called.
+bool DocumentPrinted();
+
 // The last step of every command: returns `code`, or kExitRefused if stdout cannot be written. With
 // `json`, an error is also printed as {"schema": 1, "error": ...} unless there was a document.
 int FinishOutput(int code, bool json);

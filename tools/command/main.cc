@@ -7,8 +7,6 @@
 #include <cctype>
 #include <cstdio>
 #include <cstdlib>
-#include <exception>
-#include <new>
 #include <string>
 #include <vector>
 
@@ -25,6 +23,7 @@
 #include "tools/command/commands.h"
 #include "tools/command/flags.h"
 #include "tools/command/help.h"
+#include "tools/command/out_of_memory.h"
 
 namespace anemone {
 namespace {
@@ -218,22 +217,6 @@ void OpenStandardStreams() {
 // variable to 0.
 void TurnTelemetryOff() { setenv("ORT_DISABLE_TELEMETRY", "1", 0); }
 
-// For exceptions that no caller can catch, such as those of other libraries' threads and
-// destructors: the command ends as promised, with one line and without temporary files.
-[[noreturn]] void EndOnTerminate() {
-  constexpr absl::string_view kMessage =
-      "anemone: error: not enough memory; give the process more memory\n";
-  const std::exception_ptr exception = std::current_exception();
-  try {
-    if (exception) std::rethrow_exception(exception);
-  } catch (const std::bad_alloc&) {
-    RemoveTemporaries();
-    if (write(STDERR_FILENO, kMessage.data(), kMessage.size()) >= 0) _exit(kExitRefused);
-  } catch (...) {
-  }
-  std::abort();
-}
-
 bool WantsJson(const Command* command, int argc, char** argv) {
   if (command == nullptr || (command->bit & kPrintsTable) == 0) return false;
   for (int i = 2; i < argc && absl::string_view(argv[i]) != "--"; ++i) {
@@ -270,9 +253,9 @@ int ParseAndRun(const Command* asked, int argc, char** argv) {
 }  // namespace
 
 int Main(int argc, char** argv) {
+  EndIfMemoryRunsOut();
   OpenStandardStreams();
   TurnTelemetryOff();
-  std::set_terminate(EndOnTerminate);
   if (isatty(STDOUT_FILENO) == 1) {
     // Progress erases its line, then writes what was printed.
     static char buffer[1 << 20];
@@ -282,6 +265,7 @@ int Main(int argc, char** argv) {
   const absl::StatusOr<int> code = Guarded("read the command line", [&]() -> absl::StatusOr<int> {
     const Command* asked = argc > 1 ? FindCommand(argv[1]) : nullptr;
     json = WantsJson(asked, argc, argv);
+    if (json) TellInJsonIfMemoryRunsOut();
     return ParseAndRun(asked, argc, argv);
   });
   return FinishOutput(code.ok() ? *code : Fail(code.status()), json);

@@ -75,6 +75,8 @@ void PrintJsonText(const std::string& document) {
   std::puts(document.c_str());
 }
 
+bool DocumentPrinted() { return Printed().document_printed; }
+
 int FinishOutput(int code, bool json) {
   if (json && !Printed().document_printed && !Printed().error.empty()) {
     PrintJson({{"schema", 1}, {"error", Printed().error}});

@@ -10,8 +10,11 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <exception>
 #include <memory>
+#include <new>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -73,6 +76,9 @@ absl::StatusOr<ChildResult> InChild(const std::function<absl::StatusOr<std::stri
   }
   if (child == 0) {
     EndWithParent(parent);
+    // The parent reports memory that runs out here. Its temporary files are not this process's.
+    std::set_new_handler(nullptr);
+    std::set_terminate(std::abort);
     const absl::StatusOr<std::string> result = Guarded("measure the model", work);
     const std::string text = result.ok() ? *result : std::string(result.status().message());
     const bool written = std::fwrite(text.data(), 1, text.size(), file.get()) == text.size() &&
