@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "anemone/compressed.h"
+#include "base/deadline.h"
 #include "base/idle_pool.h"
 #include "base/mapped_file.h"
 #include "base/status_macros.h"
@@ -170,6 +171,8 @@ absl::StatusOr<std::vector<Prepared>> PrepareUnits(const Network& network) {
   Repeats repeats(network);
   for (size_t i = 0; i < network.units.size(); ++i) {
     const Unit& unit = network.units[i];
+    ANEMONE_RETURN_IF_ERROR(
+        CheckTime(Phase::kCompile, [&] { return absl::StrCat("unit '", unit.name, "'"); }));
     const int before = repeats.Of(static_cast<int>(i));
     if (before >= 0 && SameWeights(unit, network.units[before])) {
       all.push_back(all[before]);
@@ -310,9 +313,9 @@ class SoftwareDevice final : public Device {
       return absl::ResourceExhaustedError(
           absl::StrCat("run: cannot allocate ", program.placement.arena_halves * 2, " bytes"));
     }
-    Walk(program, request, memory);
+    absl::Status status = Walk(program, request, memory);
     program.GiveBack(std::move(memory));
-    return absl::OkStatus();
+    return status;
   }
 
  private:
@@ -356,7 +359,8 @@ class SoftwareDevice final : public Device {
     }
   }
 
-  static void Walk(const SoftwareProgram& program, const Request& request, RunMemory& memory) {
+  static absl::Status Walk(const SoftwareProgram& program, const Request& request,
+                           RunMemory& memory) {
     const Network& network = program.network;
     Half* const arena = memory.arena.get();
     for (const auto& use : memory.reads) *use.data = program.At(use.place, arena, &request);
@@ -369,6 +373,8 @@ class SoftwareDevice final : public Device {
     }
     for (size_t i = 0; i < program.chains.size(); ++i) {
       const std::vector<UnitCall>& calls = memory.calls[i];
+      ANEMONE_RETURN_IF_ERROR(
+          CheckTime(Phase::kRun, [&] { return absl::StrCat("unit '", calls[0].unit->name, "'"); }));
       absl::Time start = request.on_unit != nullptr ? absl::Now() : absl::Time();
       if (program.exact && request.on_values == nullptr) {
         RunExact(program, program.chains[i][0].unit, request, calls[0]);
@@ -391,6 +397,7 @@ class SoftwareDevice final : public Device {
                            math::DenseLayout(math::Element::kHalf, layout.dims.extent),
                            request.outputs[i], MathLayout(layout));
     }
+    return absl::OkStatus();
   }
 
   SoftwareOptions options_;
