@@ -11,6 +11,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/annotated.h"
+#include "base/deadline.h"
 #include "base/status_macros.h"
 #include "fallback/ort_types.h"
 #include "importer/read/model_files.h"
@@ -51,6 +52,26 @@ absl::StatusOr<OrtPtr<OrtSessionOptions>> Prepare(const OrtRuntime& runtime,
         api.AddSessionConfigEntry(raw, "session.disable_prepacking", "1"), kWhere));
   }
   return prepared;
+}
+
+// For alarms: calls a function of ONNX Runtime whose error cannot be reported.
+void Ignore(const OrtApi& api, OrtStatus* status) {
+  if (status != nullptr) api.ReleaseStatus(status);
+}
+
+// Creates a session. It is given up when the time of this thread's work is over.
+template <class Create>
+absl::Status CreateInTime(const OrtRuntime& runtime, const std::string& where,
+                          OrtSessionOptions* options, const Create& create) {
+  const auto place = [&] { return where; };
+  ANEMONE_RETURN_IF_ERROR(CheckTime(Phase::kCompile, place));
+  const OrtApi& api = runtime.api();
+  const Deadline::Alarm alarm(Deadline::Current(), [&api, options] {
+    Ignore(api, api.SessionOptionsSetLoadCancellationFlag(options, true));
+  });
+  const absl::Status created = runtime.ToStatus(create(), where);
+  if (!created.ok()) ANEMONE_RETURN_IF_ERROR(CheckTime(Phase::kCompile, place));
+  return created;
 }
 
 // Passes large constants to ONNX Runtime without a copy.
@@ -231,15 +252,17 @@ absl::StatusOr<std::unique_ptr<CpuSession>> CpuSession::FromModel(
                              Prepare(ort, options, is_custom));
     ANEMONE_RETURN_IF_ERROR(weights.AddTo(ort, session->where_, readable, prepared.get()));
     OrtSession* raw = nullptr;
-    ANEMONE_RETURN_IF_ERROR(
-        ort.ToStatus(ort.api().CreateSessionFromArray(ort.env(), bytes.data(), bytes.size(),
-                                                      prepared.get(), &raw),
-                     session->where_));
+    ANEMONE_RETURN_IF_ERROR(CreateInTime(ort, session->where_, prepared.get(), [&] {
+      return ort.api().CreateSessionFromArray(ort.env(), bytes.data(), bytes.size(), prepared.get(),
+                                              &raw);
+    }));
     session->session_.reset(raw);
     return absl::OkStatus();
   };
   absl::Status status = open(false);
-  if (!status.ok() && !session->weights_.empty()) status = open(true);
+  if (!status.ok() && !absl::IsDeadlineExceeded(status) && !session->weights_.empty()) {
+    status = open(true);
+  }
   ANEMONE_RETURN_IF_ERROR(status);
   ANEMONE_RETURN_IF_ERROR(session->ReadPorts());
   session->outputs_.resize(outputs);
@@ -264,12 +287,12 @@ absl::StatusOr<std::unique_ptr<CpuSession>> CpuSession::FromFile(
                      session->where_));
   }
   OrtSession* raw = nullptr;
-  ANEMONE_RETURN_IF_ERROR(
-      ort.ToStatus(file.bytes == nullptr
-                       ? ort.api().CreateSession(ort.env(), file.path.c_str(), prepared.get(), &raw)
-                       : ort.api().CreateSessionFromArray(ort.env(), file.bytes->data(),
-                                                          file.bytes->size(), prepared.get(), &raw),
-                   session->where_));
+  ANEMONE_RETURN_IF_ERROR(CreateInTime(ort, session->where_, prepared.get(), [&] {
+    return file.bytes == nullptr
+               ? ort.api().CreateSession(ort.env(), file.path.c_str(), prepared.get(), &raw)
+               : ort.api().CreateSessionFromArray(ort.env(), file.bytes->data(), file.bytes->size(),
+                                                  prepared.get(), &raw);
+  }));
   session->session_.reset(raw);
   ANEMONE_RETURN_IF_ERROR(session->ReadPorts());
   return session;
@@ -293,6 +316,24 @@ absl::Status CpuSession::ReadPorts() {
     passed_through_.push_back(found == inputs_.end() ? -1 : found - inputs_.begin());
   }
   return absl::OkStatus();
+}
+
+// ONNX Runtime ends between two nodes when the time of this thread's work is over.
+template <class Call>
+absl::Status CpuSession::RunInTime(const Call& call) const {
+  Deadline* const deadline = Deadline::Current();
+  if (deadline == nullptr) return runtime_->ToStatus(call(nullptr), where_);
+  const auto place = [&] { return where_; };
+  ANEMONE_RETURN_IF_ERROR(CheckTime(Phase::kRun, place));
+  const OrtApi& api = runtime_->api();
+  OrtRunOptions* raw = nullptr;
+  ANEMONE_RETURN_IF_ERROR(runtime_->ToStatus(api.CreateRunOptions(&raw), where_));
+  const OrtPtr<OrtRunOptions> options(raw, api.ReleaseRunOptions);
+  const Deadline::Alarm alarm(deadline,
+                              [&api, raw] { Ignore(api, api.RunOptionsSetTerminate(raw)); });
+  const absl::Status ended = runtime_->ToStatus(call(raw), where_);
+  if (!ended.ok()) ANEMONE_RETURN_IF_ERROR(CheckTime(Phase::kRun, place));
+  return ended;
 }
 
 absl::StatusOr<std::vector<CpuValue>> CpuSession::Run(absl::Span<const CpuValue> inputs,
@@ -324,10 +365,10 @@ absl::StatusOr<std::vector<CpuValue>> CpuSession::Run(absl::Span<const CpuValue>
                                                               outputs[i].dims, outputs[i].memory));
     out[i] = results[i].get();
   }
-  ANEMONE_RETURN_IF_ERROR(
-      runtime_->ToStatus(runtime_->api().Run(session_.get(), nullptr, in_names.data(), in.data(),
-                                             in.size(), out_names.data(), out.size(), out.data()),
-                         where_));
+  ANEMONE_RETURN_IF_ERROR(RunInTime([&](const OrtRunOptions* options) {
+    return runtime_->api().Run(session_.get(), options, in_names.data(), in.data(), in.size(),
+                               out_names.data(), out.size(), out.data());
+  }));
   for (size_t i = 0; i < outputs.size(); ++i) {
     if (results[i].get() != nullptr) continue;
     results[i] = CpuValue::Adopt(runtime_, out[i]);

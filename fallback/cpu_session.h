@@ -92,6 +92,8 @@ class CpuSession {
  private:
   CpuSession(std::shared_ptr<const OrtRuntime> runtime, std::string where);
   absl::Status ReadPorts();
+  template <class Call>
+  absl::Status RunInTime(const Call& call) const;
   absl::Status CopyOut(const std::string& name, const CpuOutput& output, CpuValue& result) const;
 
   const std::shared_ptr<const OrtRuntime> runtime_;

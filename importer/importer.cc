@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "base/deadline.h"
 #include "base/guarded.h"
 #include "base/mapped_file.h"
 #include "base/status_macros.h"
@@ -72,6 +73,7 @@ absl::StatusOr<Model> ImportText(const std::string& where, absl::string_view fil
                                  const ExternalData& external, const ImportOptions& options) {
   return GuardedImport(where, options, [&](const ImportOptions& at) -> absl::StatusOr<Model> {
     ANEMONE_ASSIGN_OR_RETURN(std::unique_ptr<const Skeleton> skeleton, MakeSkeleton(file, owner));
+    ANEMONE_RETURN_IF_ERROR(CheckTime(Phase::kRead));
     absl::StatusOr<Model> model = ReadModel(*skeleton, external);
     skeleton.reset();
     return Finish(std::move(model), at);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/deadline.h"
 #include "base/status_macros.h"
 #include "engine/repeats.h"
 #include "engine/target_questions.h"
@@ -265,6 +266,10 @@ class Chooser {
     return cover;
   }
 
+  absl::Status CheckTimeAt(const Node& node) const {
+    return CheckTime(Phase::kPlan, [&] { return ShortLabel(view_.graph, node); });
+  }
+
   void Take(Cover cover) {
     for (NodeId id : cover.nodes) taken_[id] = static_cast<int>(covers_.size());
     covers_.push_back(std::move(cover));
@@ -272,6 +277,7 @@ class Chooser {
 
   absl::Status TakePattern(NodeId id) {
     const Node& anchor = view_.graph.nodes[id];
+    ANEMONE_RETURN_IF_ERROR(CheckTimeAt(anchor));
     std::optional<MissedPattern> missed;
     for (const Lowering* row : LoweringsOf(anchor.domain, anchor.op_type)) {
       if (row->match == nullptr || !Allowed(*row)) continue;
@@ -293,6 +299,7 @@ class Chooser {
 
   absl::Status TakeAlone(NodeId id) {
     const Node& node = view_.graph.nodes[id];
+    ANEMONE_RETURN_IF_ERROR(CheckTimeAt(node));
     if (std::optional<Verdict> refusal =
             UnknownInput(view_.graph, node, facts_.makers_of_unknown)) {
       Take(Cover{.nodes = {id}, .verdict = *std::move(refusal)});

@@ -12,6 +12,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "base/deadline.h"
 #include "base/near_names.h"
 #include "base/status_macros.h"
 #include "base/usage_error.h"
@@ -329,9 +330,11 @@ absl::StatusOr<Plan> Planner::PlanGraph(const Graph& graph) {
   if (options.bodies) {
     bodies = PlanBodies(model, graph, [&](const Graph& body) { return PlanGraph(body); });
   }
+  ANEMONE_RETURN_IF_ERROR(CheckTime(Phase::kPlan));
   SetApart(bodies, covers, opset_classes);
   plan.segments = ApplyPolicy(view, opset_classes, options, covers, groups,
                               MakeCheckedSegments(view, opset_classes, options, covers, groups));
+  ANEMONE_RETURN_IF_ERROR(CheckTime(Phase::kPlan));
   for (Segment& segment : plan.segments) {
     const auto run_here = bodies.find(segment.nodes.front());
     if (run_here != bodies.end()) segment.bodies = std::move(run_here->second);

@@ -3,6 +3,7 @@
 #include <functional>
 #include <utility>
 
+#include "base/deadline.h"
 #include "base/guarded.h"
 #include "base/status_macros.h"
 #include "partitioner/plan_groups.h"
@@ -85,6 +86,7 @@ absl::StatusOr<SizedPlans> MakePlans(const Settings& settings, const Bucketing::
 
 absl::StatusOr<CheckReport> CheckReport::State::Report(const Settings& settings,
                                                        const Bucketing::Import& import) {
+  const TimeLimit limit(settings.time_limit);
   ANEMONE_ASSIGN_OR_RETURN(SizedPlans plans, MakePlans(settings, import));
   return CheckReport(std::make_unique<State>(State{std::move(plans), settings}));
 }

@@ -10,6 +10,7 @@
 #include "absl/strings/string_view.h"
 #include "anemone/version.h"
 #include "base/annotated.h"
+#include "base/deadline.h"
 #include "base/guarded.h"
 #include "base/mapped_file.h"
 #include "base/printable.h"
@@ -190,6 +191,7 @@ absl::StatusOr<std::string> PlanInto(const std::shared_ptr<const Writer>& writer
                                      const std::string& path, Settings settings,
                                      std::shared_ptr<const LoadedModel> before) {
   settings.cache = false;
+  const TimeLimit limit(settings.time_limit);
   const auto import = [path](const ImportOptions& importing) {
     return ImportFile(path, importing);
   };

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/annotated.h"
+#include "base/deadline.h"
 #include "base/status_macros.h"
 #include "importer/infer/trips.h"
 #include "importer/opset/opsets.h"
@@ -124,7 +125,8 @@ absl::StatusOr<std::unique_ptr<ControlFlow>> ControlFlow::Make(
     };
     auto scheduler = make();
     const bool may_wait = node.op_type == "If" && !absl::IsResourceExhausted(scheduler.status()) &&
-                          !absl::IsUnavailable(scheduler.status());
+                          !absl::IsUnavailable(scheduler.status()) &&
+                          !absl::IsDeadlineExceeded(scheduler.status());
     if (!scheduler.ok() && !may_wait) {
       return Annotated(scheduler.status(), absl::StrCat(ShortLabel(graph, node), ", body"));
     }
@@ -158,6 +160,8 @@ absl::StatusOr<std::vector<RunValue>> ControlFlow::RunIteration(int64_t number,
                                                                 absl::Span<const RunValue> given,
                                                                 Stacks& stacks,
                                                                 const Call& call) const {
+  ANEMONE_RETURN_IF_ERROR(
+      CheckTime(Phase::kRun, [&] { return absl::StrCat("iteration ", number); }));
   auto results = RunBody(bodies_.front(), given, call);
   const absl::Status status = results.ok() ? stacks.Add(*results) : results.status();
   if (status.ok()) return results;

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/time/clock.h"
+#include "base/deadline.h"
 #include "base/status_macros.h"
 #include "importer/importer.h"
 #include "importer/read/bindings.h"
@@ -142,7 +143,8 @@ absl::Status LoadedModel::Compile(const LoadSetup& setup, std::vector<CpuPart> c
     };
   }
   absl::Status compiled;
-  arena->execute([&] {
+  arena->execute([&, deadline = Deadline::Current()] {
+    const Deadline::Scope scope(deadline);
     auto made =
         Scheduler::Make(planned.model.graph, whole ? *whole : planned.plan, *device, runtime,
                         setup.settings.heed_limits, watch.get(), std::move(cpu_parts), make);

@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/deadline.h"
 #include "base/status_macros.h"
 #include "provider/loaded_model.h"
 
@@ -19,7 +20,10 @@ absl::StatusOr<NamedValues> LoadedModel::Run(const NamedValues& given, Trace* tr
                            InputsInOrder(planned.model.graph, inputs, given));
   absl::StatusOr<std::vector<OnnxValue>> results;
   const std::shared_ptr<Scheduler> current = scheduler.Get();
-  arena->execute([&] { results = current->Run(values, trace, hazards, resident); });
+  arena->execute([&, deadline = Deadline::Current()] {
+    const Deadline::Scope scope(deadline);
+    results = current->Run(values, trace, hazards, resident);
+  });
   ANEMONE_RETURN_IF_ERROR(results.status());
   NamedValues named;
   for (size_t i = 0; i < outputs.size(); ++i) named[outputs[i].name] = std::move((*results)[i]);

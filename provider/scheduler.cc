@@ -13,8 +13,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "base/annotated.h"
+#include "base/deadline.h"
 #include "base/status_macros.h"
 #include "fallback/from_onnx_value.h"
+#include "importer/opset/opsets.h"
 #include "importer/write/to_onnx.h"
 #include "provider/crossing.h"
 #include "provider/run_state.h"
@@ -41,6 +43,7 @@ class Scheduler::Runner {
         trace_(trace),
         hazards_(hazards),
         resident_(resident),
+        deadline_(Deadline::Current()),
         waiting_(scheduler.plan_.segments.size()) {}
 
   absl::Status Run(absl::Span<const RunValue> inputs, absl::Span<const RunValue> captured) {
@@ -132,6 +135,7 @@ class Scheduler::Runner {
 
   void Start(int segment) {
     tasks_.run([this, segment] {
+      const Deadline::Scope scope(deadline_);
       absl::Time start = absl::Now();
       bool on_engine = s_.programs_[segment] != nullptr;
       const bool has_bodies = s_.control_flow_[segment] != nullptr;
@@ -240,6 +244,7 @@ class Scheduler::Runner {
   Trace* trace_;
   HazardLog* hazards_;
   const Resident* resident_;
+  Deadline* const deadline_;
   std::vector<std::atomic<int>> waiting_;  // by segment: dependencies that have not ended
   tbb::task_group tasks_;
   std::atomic<bool> failed_{false};
@@ -297,6 +302,9 @@ absl::StatusOr<std::unique_ptr<Scheduler>> Scheduler::Make(
     for (int d : s->dependencies_[i]) s->dependents_[d].push_back(static_cast<int>(i));
     s->programs_.emplace_back();
     s->control_flow_.emplace_back();
+    ANEMONE_RETURN_IF_ERROR(CheckTime(Phase::kCompile, [&] {
+      return segment.nodes.empty() ? "" : ShortLabel(graph, graph.nodes[segment.nodes[0]]);
+    }));
     if (segment.placement == Placement::kEngine) {
       if (make) {
         ANEMONE_ASSIGN_OR_RETURN(s->programs_.back(), make(static_cast<int>(i), segment.network));

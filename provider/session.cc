@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "base/deadline.h"
 #include "base/guarded.h"
 #include "base/printable.h"
 #include "base/status_macros.h"
@@ -52,6 +53,7 @@ absl::StatusOr<NamedValues> RunWith(const CurrentModel& model, KeptState* state,
 absl::StatusOr<NamedValues> Run(const CurrentModel& model, KeptState* state,
                                 const NamedValues& given, const std::string& adapter,
                                 Trace* trace) {
+  const TimeLimit limit(model.time_limit());
   NamedValues with = given;
   ANEMONE_RETURN_IF_ERROR(model.adapters().AddTo(adapter, with));
   return RunWith(model, state, with, trace);
@@ -78,6 +80,7 @@ absl::StatusOr<Session> Session::Of(const LoadSetup& setup) {
 
 absl::StatusOr<Session> Session::Load(const std::string& path, const Settings& settings) {
   return Guarded("load the model", [&]() -> absl::StatusOr<Session> {
+    const TimeLimit limit(settings.time_limit);
     const absl::Time begun = absl::Now();
     const auto load = [&](const std::string& file, const Settings& with,
                           std::shared_ptr<const ProgramStore> store) -> absl::StatusOr<Session> {
@@ -101,6 +104,7 @@ absl::StatusOr<Session> Session::Load(const std::string& path, const Settings& s
 
 absl::StatusOr<Session> Session::LoadBytes(absl::string_view model, const Settings& settings) {
   return Guarded("load the model", [&]() -> absl::StatusOr<Session> {
+    const TimeLimit limit(settings.time_limit);
     const auto bytes = std::make_shared<const std::string>(model);
     const auto import = [bytes](const ImportOptions& importing) {
       return ImportShared(bytes, "", importing);
@@ -195,6 +199,7 @@ absl::StatusOr<std::vector<Hazard>> Session::FindHazards(
         "hazards: this session was not loaded for them; load it with Settings::hazards");
   }
   return Guarded("run the model", [&]() -> absl::StatusOr<std::vector<Hazard>> {
+    const TimeLimit limit(model_->time_limit());
     ANEMONE_ASSIGN_OR_RETURN(const auto all, TensorsOf(WithAll(inputs)));
     return model_->Get()->FindHazards(all);
   });
@@ -208,6 +213,7 @@ absl::StatusOr<BucketUse> Session::UseOf(const std::map<std::string, Tensor>& in
         "buckets=)");
   }
   return Guarded("choose a bucket", [&]() -> absl::StatusOr<BucketUse> {
+    const TimeLimit limit(model_->time_limit());
     ANEMONE_ASSIGN_OR_RETURN(const NamedValues all, WithAll(inputs));
     ANEMONE_ASSIGN_OR_RETURN(Bucketed::Job job, model_->Get()->sizes->Prepare(all));
     return std::move(job.use);
@@ -224,7 +230,10 @@ absl::StatusOr<std::map<std::string, OnnxValue>> Session::WithAll(
 
 absl::Status Session::UpdateWeights(const std::map<std::string, Tensor>& weights) {
   ANEMONE_RETURN_IF_ERROR(model_->CheckProcess());
-  return Guarded("update weights", [&] { return model_->UpdateWeights(weights); });
+  return Guarded("update weights", [&] {
+    const TimeLimit limit(model_->time_limit());
+    return model_->UpdateWeights(weights);
+  });
 }
 
 std::string Session::PlanLine() const { return model_->Get()->PlanLine(); }

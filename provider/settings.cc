@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "base/annotated.h"
 #include "base/byte_sizes.h"
+#include "base/deadline.h"
 #include "base/status_macros.h"
 #include "base/threads.h"
 #include "engine/numerics_mode.h"
@@ -116,6 +118,17 @@ absl::Status StoreMaxPlans(Settings& settings, const std::string& value) {
 absl::Status StoreMemoryLimit(Settings& settings, const std::string& value) {
   ANEMONE_ASSIGN_OR_RETURN(settings.memory_limit, ParseBytes(value));
   return absl::OkStatus();
+}
+
+absl::Status CheckTimeLimit(double seconds) {
+  if (seconds >= 0 && seconds <= kLongestTimeLimit) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("want seconds from 0 (no limit) to ", kLongestTimeLimit));
+}
+
+absl::Status StoreTimeLimit(Settings& settings, const std::string& value) {
+  if (!absl::SimpleAtod(value, &settings.time_limit)) settings.time_limit = -1;
+  return CheckTimeLimit(settings.time_limit);
 }
 
 absl::Status StoreDim(Settings& settings, const std::string& value) {
@@ -436,6 +449,17 @@ const Setting kSettings[] = {
              "The need is estimated before a program is compiled: weights, values between nodes, "
              "and surfaces, for one run at a time. 0: no limit.",
      .store = StoreMemoryLimit},
+    {.name = "time_limit",
+     .flag = "time-limit",
+     .value = "SECONDS",
+     .type = "float",
+     .entries = (kReadsModel & ~kZoo) | kPlugin | kPython,
+     .fallback = "0",
+     .brief = "End with an error if loading a model, or a run, takes longer.",
+     .help = "Loading is reading, planning and compiling. The error names the node that was "
+             "reached. Work stops between two nodes; a single node is not interrupted. 0: no "
+             "limit.",
+     .store = StoreTimeLimit},
 };
 
 }  // namespace
@@ -492,7 +516,8 @@ absl::Status CheckRunSettings(const Settings& settings) {
     return absl::InvalidArgumentError(absl::StrCat("memory_limit ", settings.memory_limit,
                                                    ": want a number of bytes, or 0 for no limit"));
   }
-  return absl::OkStatus();
+  return Annotated(CheckTimeLimit(settings.time_limit),
+                   absl::StrCat("time_limit ", settings.time_limit));
 }
 
 }  // namespace anemone

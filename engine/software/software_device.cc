@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "anemone/compressed.h"
+#include "base/deadline.h"
 #include "base/status_macros.h"
 #include "engine/device.h"
 #include "engine/loops.h"
@@ -156,9 +157,9 @@ class SoftwareDevice final : public Device {
       return absl::ResourceExhaustedError(absl::StrCat(
           "run: cannot allocate ", program.units.placement.arena_halves * 2, " bytes"));
     }
-    Walk(program, request, memory);
+    absl::Status status = Walk(program, request, memory);
     program.units.GiveBack(std::move(memory));
-    return absl::OkStatus();
+    return status;
   }
 
  private:
@@ -202,7 +203,8 @@ class SoftwareDevice final : public Device {
     }
   }
 
-  static void Walk(const SoftwareProgram& program, const Request& request, RunMemory& memory) {
+  static absl::Status Walk(const SoftwareProgram& program, const Request& request,
+                           RunMemory& memory) {
     const UnitProgram& units = program.units;
     const Network& network = units.network;
     Half* const arena = memory.arena.get();
@@ -215,6 +217,8 @@ class SoftwareDevice final : public Device {
     }
     for (size_t i = 0; i < units.chains.size(); ++i) {
       const std::vector<UnitCall>& calls = memory.calls[i];
+      ANEMONE_RETURN_IF_ERROR(
+          CheckTime(Phase::kRun, [&] { return absl::StrCat("unit '", calls[0].unit->name, "'"); }));
       absl::Time start = request.on_unit != nullptr ? absl::Now() : absl::Time();
       if (program.exact && request.on_values == nullptr) {
         RunExact(program, units.chains[i][0].unit, request, calls[0]);
@@ -237,6 +241,7 @@ class SoftwareDevice final : public Device {
                            math::DenseLayout(math::Element::kHalf, layout.dims.extent),
                            request.outputs[i], MathLayout(layout));
     }
+    return absl::OkStatus();
   }
 
   SoftwareOptions options_;

@@ -2,6 +2,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "base/deadline.h"
 #include "base/mapped_file.h"
 #include "base/status_macros.h"
 #include "engine/constant.h"
@@ -33,6 +34,8 @@ absl::StatusOr<std::vector<Prepared>> PrepareUnits(const Network& network) {
   Repeats repeats(network);
   for (size_t i = 0; i < network.units.size(); ++i) {
     const Unit& unit = network.units[i];
+    ANEMONE_RETURN_IF_ERROR(
+        CheckTime(Phase::kCompile, [&] { return absl::StrCat("unit '", unit.name, "'"); }));
     const int before = repeats.Of(static_cast<int>(i));
     if (before >= 0 && SameWeights(unit, network.units[before])) {
       all.push_back(all[before]);

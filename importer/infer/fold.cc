@@ -9,6 +9,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
+#include "base/deadline.h"
 #include "base/status_macros.h"
 #include "importer/contrib/contrib.h"
 #include "importer/edit.h"
@@ -331,14 +332,15 @@ absl::Status Folder::Flush(Walk& walk) {
   std::vector<Node> nodes = std::exchange(walk.pending, {});
   walk.pending_values.clear();
   Evaluate(walk, absl::MakeSpan(nodes));
-  return absl::OkStatus();
+  return CheckTime(Phase::kRead,
+                   [] { return "the constants"; });  // else they would only not be folded
 }
 
 // If the evaluator refuses the nodes, evaluates each half separately, down to the faulty node.
 void Folder::Evaluate(Walk& walk, absl::Span<Node> nodes) {
   if (nodes.empty()) return;
   const absl::Status status = TryEvaluate(walk, nodes);
-  if (status.ok()) return;
+  if (status.ok() || absl::IsDeadlineExceeded(status)) return;
   if (nodes.size() == 1) return Refuse(walk, nodes[0], status);
   Evaluate(walk, nodes.first(nodes.size() / 2));
   Evaluate(walk, nodes.subspan(nodes.size() / 2));

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
+#include "base/deadline.h"
 #include "base/status_macros.h"
 #include "importer/contrib/contrib.h"
 #include "importer/edit.h"
@@ -343,6 +344,7 @@ absl::Status Inference::InferUnchecked(Graph& graph, const Node& node) {
 }
 
 absl::Status Inference::InferNode(Graph& graph, ShapeData& data, Node& node) {
+  ANEMONE_RETURN_IF_ERROR(CheckTime(Phase::kRead, [&] { return NodeLabel(model_, node); }));
   const OpSchema* schema = SchemaOf(node.domain, node.op_type, node.version);
   if (schema == nullptr) {
     ANEMONE_RETURN_IF_ERROR(InferUnchecked(graph, node));

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/deadline.h"
 #include "base/status_macros.h"
 #include "importer/passes/passes.h"
 
@@ -94,6 +95,8 @@ absl::StatusOr<bool> Driver::RunPass(const Pass& pass, GraphEditor& editor) {
   bool changed = false;
   for (NodeId id = 0; id < editor.size() && !Exhausted(); ++id) {
     if (!editor.alive(id)) continue;
+    ANEMONE_RETURN_IF_ERROR(
+        CheckTime(Phase::kRead, [&] { return NodeLabel(model_, editor.node(id)); }));
     const absl::StatusOr<bool> rewrote = pass.run(editor, id);
     if (!rewrote.ok()) {
       return absl::Status(rewrote.status().code(),

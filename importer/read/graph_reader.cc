@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "absl/strings/str_cat.h"
+#include "base/deadline.h"
 #include "base/status_macros.h"
 #include "importer/contrib/contrib.h"
 #include "importer/read/check.h"
@@ -323,6 +324,7 @@ absl::Status GraphReader::ReadNode(const onnx::NodeProto& proto, int index, Scop
   place.id = absl::StrCat(scope.path, "/#", index);
   ANEMONE_RETURN_IF_ERROR(Spend(place.id.size()));
   place.label = LabelOf(proto, place.id);
+  ANEMONE_RETURN_IF_ERROR(CheckTime(Phase::kRead, [&] { return place.label; }));
   place.step = absl::StrCat(proto.op_type(), "_", index);
   if (proto.op_type().empty()) {
     return absl::InvalidArgumentError(

@@ -79,6 +79,10 @@ struct Settings {
   // In bytes; 0: none. A program that needs more by an estimate (weights, values between nodes, and
   // surfaces, for one run at a time) is refused before it is compiled.
   int64_t memory_limit = 0;
+  // In seconds; 0: none. Loading a model (reading, planning, compiling) and each run that takes
+  // longer ends with kDeadlineExceeded, between two nodes: one node, and the parsing of a file,
+  // cannot be stopped.
+  double time_limit = 0;
 
   // Path of ONNX Runtime's shared library, 1.23 or newer. If empty: the path in the environment
   // variable ANEMONE_ORT_LIBRARY, else the library that set-up found, else the system's.

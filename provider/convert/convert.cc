@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "anemone/version.h"
+#include "base/deadline.h"
 #include "base/guarded.h"
 #include "base/mapped_file.h"
 #include "base/status_macros.h"
@@ -127,6 +128,7 @@ class SegmentWriter {
 
 absl::StatusOr<Json> ConvertModel(const std::string& path, const std::string& folder,
                                   const ConvertOptions& options) {
+  const TimeLimit limit(options.settings.time_limit);
   ANEMONE_RETURN_IF_ERROR(CheckIsNotInput(folder, FilesOfModel(path)));
   ANEMONE_ASSIGN_OR_RETURN(const EngineFormat* format,
                            FindEngineFormat(options.to, options.netplist));

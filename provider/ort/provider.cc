@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/deadline.h"
 #include "base/guarded.h"
 #include "base/status_macros.h"
 #include "base/threads.h"
@@ -196,6 +197,7 @@ absl::StatusOr<bool> Provider::ClaimContexts(const HostGraph& graph,
 }
 
 absl::Status Provider::Claim(const OrtGraph* graph, OrtEpGraphSupportInfo* claimed) {
+  const TimeLimit limit(options_.settings.time_limit);
   ANEMONE_ASSIGN_OR_RETURN(const HostGraph host, ReadHostGraph(api_, graph));
   if (host.nodes.empty() || (claims_once_ && (host.is_body || has_compiled_))) {
     return absl::OkStatus();
@@ -259,6 +261,7 @@ absl::StatusOr<Package> Provider::PackageFor(const HostGraph& graph) {
 absl::StatusOr<std::unique_ptr<FusedProgram>> Provider::Compile(const OrtGraph* graph,
                                                                 const OrtNode* fused_node,
                                                                 OrtNode** context) {
+  const TimeLimit limit(options_.settings.time_limit);
   has_compiled_ = true;
   ANEMONE_ASSIGN_OR_RETURN(const HostGraph host, ReadHostGraph(api_, graph));
   ANEMONE_ASSIGN_OR_RETURN(const NodeNames names, ReadNodeNames(api_, fused_node));
@@ -275,7 +278,8 @@ absl::StatusOr<std::unique_ptr<FusedProgram>> Provider::Compile(const OrtGraph* 
     ANEMONE_ASSIGN_OR_RETURN(taken_.emplace_back(), memory_.Take(names.name, need));
   }
   absl::StatusOr<std::unique_ptr<FusedProgram>> program;
-  arena_.execute([&] {
+  arena_.execute([&, deadline = Deadline::Current()] {
+    const Deadline::Scope scope(deadline);
     program = FusedProgram::Make(api_, device_, target, route, fused, names.inputs, names.outputs);
   });
   if (!program.ok() && IsContext(host.nodes.front())) {
@@ -290,7 +294,9 @@ absl::Status Provider::Run(FusedProgram& program, OrtKernelContext* context) {
   absl::Status status;
   // Isolated, because there may be more callers than the arena has threads: a thread that waits for
   // its units' tasks must not start another caller's segment.
-  arena_.execute([&] {
+  const TimeLimit limit(options_.settings.time_limit);
+  arena_.execute([&, deadline = Deadline::Current()] {
+    const Deadline::Scope scope(deadline);
     tbb::this_task_arena::isolate([&] { status = program.Run(context, watch_, trace); });
   });
   return status;

@@ -7,6 +7,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/annotated.h"
+#include "base/deadline.h"
 #include "base/guarded.h"
 #include "base/mapped_file.h"
 #include "base/printable.h"
@@ -90,6 +91,7 @@ struct Trainer::State {
   std::vector<PortInfo> inputs;  // of the data
   int64_t runs = 0;
   double rate = 0;
+  double time_limit = 0;  // of each step
 
   using Import = std::function<absl::StatusOr<Model>(const ImportOptions&)>;
   absl::Status Load(const Import& import, const TrainingOptions& options, const Settings& settings);
@@ -111,6 +113,8 @@ void Trainer::State::SetInputs() {
 
 absl::Status Trainer::State::Load(const Import& import, const TrainingOptions& options,
                                   const Settings& settings) {
+  time_limit = settings.time_limit;
+  const TimeLimit limit(time_limit);
   const auto runtime =
       std::make_shared<LazyRuntime>(ThreadsOf(settings.threads), settings.ort_library);
   ImportOptions importing = ImportingOptions(settings, runtime);
@@ -157,6 +161,7 @@ absl::Status Trainer::State::CheckLabels(const std::map<std::string, Tensor>& gi
 }
 
 absl::StatusOr<double> Trainer::State::Run(const std::map<std::string, Tensor>& given) {
+  const TimeLimit limit(time_limit);
   for (const PortInfo& port : inputs) {
     if (given.contains(port.name)) continue;
     return absl::InvalidArgumentError(absl::StrCat("input '", Printable(port.name),

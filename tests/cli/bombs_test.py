@@ -2,15 +2,67 @@
 
 import os
 import subprocess
+import time
 import unittest
 
 import numpy
 from onnx import TensorProto, helper, numpy_helper
 
 from attacks_test import AttackTest, bounded, of_text
-from support import ANEMONE, SANITIZED, environment, model, relu, tensor
+from support import ANEMONE, SANITIZED, anemone, environment, model, relu, tensor
 
 SLOW = 10 if SANITIZED else 1
+
+
+def endless(body, carried="float[4] v", first="x"):
+    """A Loop of 10^15 iterations."""
+    return of_text(f"(float[4] x) => (float[4] y) {{ n = Constant<value_int = 1000000000000000>() "
+                   f"y = Loop(n, , {first}) <body = b (int64 i, bool k, {carried}) => (bool o, float[4] w) "
+                   f"{{ o = Identity(k) {body} }}> }}")
+
+
+class TimeLimits(AttackTest):
+    def stopped(self, path, *words, limit=1, saying=()):
+        start = time.monotonic()
+        done = bounded(*words, path, "--time-limit", limit)
+        self.expect_error(done, f"time limit of {limit} s reached while", "--time-limit", *saying)
+        self.assertLess(time.monotonic() - start, (limit + 10) * SLOW)
+
+    def test_a_loop_that_does_not_end(self):
+        path = self.write(endless("w = Sin(v)"))
+        self.stopped(path, "run", saying=["running"])
+        self.stopped(path, "run", "--policy", "cpu", saying=["running"])
+
+    def test_a_loop_around_engine_segments(self):
+        path = self.write(endless("a = Relu(v) w = Sigmoid(a)"))
+        self.stopped(path, "run", saying=["running"])
+
+    def test_a_scan_of_a_million_steps(self):
+        made = of_text("(float[1000000,4] x, float[4] s) => (float[4] y, float[1000000,4] z) { y, z = "
+                       "Scan<num_scan_inputs = 1, body = b (float[4] p, float[4] q) => (float[4] n, float[4] m) "
+                       "{ n = Add(p, q) m = Sin(n) }>(s, x) }")
+        self.stopped(self.write(made), "run", limit=0.5, saying=["running"])
+
+    def test_reading_and_planning(self):
+        nodes = [helper.make_node("Add" if i % 3 else "Softmax", [f"v{i}"] * (2 if i % 3 else 1), [f"v{i + 1}"])
+                 for i in range(60_000)]
+        path = self.write(model(nodes, [tensor("v0", [1, 4])], [tensor("v60000", [1, 4])]))
+        for words in (["check"], ["check", "--target", "all"], ["run"], ["run", "--policy", "cpu", "--dim", "n=1"]):
+            self.stopped(path, *words, limit=0.01)
+        self.stopped(path, "convert", "--to", "mlpackage", "-o", self.folder / "o.mlpackage", limit=0.01)
+        self.stopped(path, "compile", "-o", self.folder / "o.compiled", limit=0.01)
+        self.assertFalse((self.folder / "o.compiled").exists() or (self.folder / "o.mlpackage").exists())
+        self.assertEqual([], self.temporaries())
+
+    def test_what_ends_in_time_is_as_without(self):
+        path = self.write(relu())
+        for words in ([], ["--policy", "cpu"]):
+            self.assertEqual(anemone("run", path, *words, "--compare", "-q").stdout,
+                             anemone("run", path, *words, "--compare", "-q", "--time-limit", 100).stdout)
+
+    def test_wrong_limits_are_wrong_usage(self):
+        for value in ("-1", "soon", "nan", "inf", "1e300", ""):
+            self.expect_error(anemone("run", self.write(relu()), "--time-limit", value), "--time-limit", code=2)
 
 
 class MemoryLimits(AttackTest):

@@ -15,6 +15,7 @@
 #include "absl/strings/str_join.h"
 #include "anemone/session.h"
 #include "base/byte_sizes.h"
+#include "base/deadline.h"
 #include "base/printable.h"
 #include "base/status_macros.h"
 #include "base/wrapped_text.h"
@@ -137,7 +138,10 @@ absl::Status Compiler::Read() {
   }
   auto runtime = std::make_shared<LazyRuntime>(options_.settings.threads);
   // Without the bindings, which are only for the test runs: free dimensions stay free in the file.
-  ANEMONE_ASSIGN_OR_RETURN(model_, ImportFile(path, ImportingOptions({}, runtime)));
+  {
+    const TimeLimit limit(options_.settings.time_limit);
+    ANEMONE_ASSIGN_OR_RETURN(model_, ImportFile(path, ImportingOptions({}, runtime)));
+  }
   progress_.Step("looking for weights");
   ShareConstants(model_.graph);
   weights_ = FindWeights(model_.graph);

@@ -54,7 +54,8 @@ TEST(PluginOptions, SettingsHaveTheDefaultsOfTheirRows) {
 
 TEST(PluginOptions, WhatChangesAProgramIsInItsKey) {
   // These change how a program is run, not the program.
-  const std::set<std::string> not_in_key = {"device", "memory_limit", "numerics", "threads"};
+  const std::set<std::string> not_in_key = {"device", "memory_limit", "numerics", "threads",
+                                            "time_limit"};
   const std::map<std::string, std::string> others = {
       {"target", "h16"}, {"route", "mil"}, {"policy", "cpu"}, {"linear_layers", "convolutions"}};
   for (const Setting& setting : AllSettings()) {
@@ -97,6 +98,9 @@ TEST(PluginOptions, AnUnknownValueListsTheValues) {
       {"memory_limit", "much", "want a number of bytes, as 512M or 2G"},
       {"memory_limit", "9999999999G", "want a number of bytes"},
       {"memory_limit", "-1", "want a number of bytes"},
+      {"time_limit", "soon", "want seconds from 0"},
+      {"time_limit", "-1", "want seconds from 0"},
+      {"time_limit", "nan", "want seconds from 0"},
   };
   for (const auto& c : cases) {
     const std::string told = Told({{c.name, c.value}});

@@ -1,0 +1,114 @@
+// base/deadline.h: Settings::time_limit. Work that takes longer ends with kDeadlineExceeded, at the
+// next place that looks.
+//
+//   const TimeLimit limit(settings.time_limit);  // of what this thread does while it exists
+//   ANEMONE_RETURN_IF_ERROR(CheckTime(Phase::kPlan, [] { return "node 'conv1'"; }));
+//
+// The deadline belongs to a thread. Threads that help with the work enter it with a
+// Deadline::Scope.
+#ifndef ANEMONE_BASE_DEADLINE_H_
+#define ANEMONE_BASE_DEADLINE_H_
+
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <thread>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+
+namespace anemone {
+
+inline constexpr double kLongestTimeLimit = 1e9;  // seconds
+
+enum class Phase { kRead, kPlan, kCompile, kRun };
+
+// Thread-safe.
+class Deadline {
+ public:
+  explicit Deadline(double seconds);
+  ~Deadline();
+  Deadline(const Deadline&) = delete;
+  Deadline& operator=(const Deadline&) = delete;
+
+  // Of what this thread does; null: it has no limit.
+  static Deadline* Current();
+
+  bool is_over() const { return Clock::now() >= end_; }
+  // kDeadlineExceeded. `place`: the node that was reached, or "".
+  absl::Status Error(Phase phase, absl::string_view place) const;
+
+  // While it exists, this thread works for `deadline`, which may be null.
+  class Scope {
+   public:
+    explicit Scope(Deadline* deadline);
+    ~Scope();
+    Scope(const Scope&) = delete;
+    Scope& operator=(const Scope&) = delete;
+
+   private:
+    Deadline* const before_;
+  };
+
+  // While it exists, `stop` is called when the time is over: once, by another thread, or at once if
+  // the time is over already. It must be short, and must not throw. `deadline` may be null.
+  class Alarm {
+   public:
+    Alarm(Deadline* deadline, std::function<void()> stop);
+    ~Alarm();
+    Alarm(const Alarm&) = delete;
+    Alarm& operator=(const Alarm&) = delete;
+
+   private:
+    friend class Deadline;
+    Deadline* const deadline_;
+    const std::function<void()> stop_;
+  };
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  void Watch();
+
+  const double seconds_;
+  const Clock::time_point end_;
+  std::mutex mutex_;  // guards the members below
+  std::condition_variable closing_changed_;
+  bool is_closing_ = false, has_rung_ = false;
+  std::set<Alarm*> alarms_;
+  std::thread watcher_;  // runs once there is an alarm
+};
+
+// Limits what this thread does while it exists. 0: no limit. Inside another limit, only that one
+// counts.
+class TimeLimit {
+ public:
+  explicit TimeLimit(double seconds) {
+    if (seconds <= 0 || Deadline::Current() != nullptr) return;
+    deadline_.emplace(seconds);
+    scope_.emplace(&*deadline_);
+  }
+
+ private:
+  std::optional<Deadline> deadline_;
+  std::optional<Deadline::Scope> scope_;
+};
+
+// kDeadlineExceeded if the time of this thread's work is over. `place` returns the node that was
+// reached; it is called only then.
+template <class Place>
+absl::Status CheckTime(Phase phase, const Place& place) {
+  const Deadline* const deadline = Deadline::Current();
+  if (deadline == nullptr || !deadline->is_over()) return absl::OkStatus();
+  return deadline->Error(phase, place());
+}
+inline absl::Status CheckTime(Phase phase) {
+  return CheckTime(phase, [] { return ""; });
+}
+
+}  // namespace anemone
+
+#endif  // ANEMONE_BASE_DEADLINE_H_
