@@ -1,7 +1,5 @@
 // onnxruntime_ep_ane._anemone: the C++ half of the Python package. The Python half calls it with
-// paths or bytes. An array is (type, dims, elements); the elements are a NumPy array of bytes, or a
-// list of bytes objects for strings. A sequence is a list of values, a map is a pair of arrays
-// (keys, values), and None is an optional without a value.
+// paths or bytes, and with values as in values.h.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/map.h>
@@ -36,158 +34,10 @@
 #include "provider/programs/program_diff.h"
 #include "provider/sampling.h"
 #include "provider/settings.h"
-
-namespace nb = nanobind;
+#include "python/values.h"
 
 namespace anemone {
 namespace {
-
-// The Python exception for each status code. Other codes are a RuntimeError.
-struct ExceptionRow {
-  absl::StatusCode code;
-  PyObject** type;
-};
-const ExceptionRow kExceptions[] = {
-    {absl::StatusCode::kInvalidArgument, &PyExc_ValueError},
-    {absl::StatusCode::kDataLoss, &PyExc_ValueError},
-    {absl::StatusCode::kNotFound, &PyExc_FileNotFoundError},
-    {absl::StatusCode::kPermissionDenied, &PyExc_PermissionError},
-    {absl::StatusCode::kResourceExhausted, &PyExc_MemoryError},
-    {absl::StatusCode::kUnimplemented, &PyExc_NotImplementedError},
-};
-
-[[noreturn]] void Raise(const absl::Status& status) {
-  PyObject* type = PyExc_RuntimeError;
-  for (const ExceptionRow& row : kExceptions) {
-    if (row.code == status.code()) type = *row.type;
-  }
-  PyErr_SetString(type, Printable(status.message()).c_str());
-  throw nb::python_error();
-}
-
-// Runs `work` without the GIL, and returns its result.
-template <class F>
-auto Unlocked(F&& work) {
-  auto result = [&] {
-    const nb::gil_scoped_release release;
-    return work();
-  }();
-  if (!result.ok()) Raise(result.status());
-  return *std::move(result);
-}
-
-// The same for work without a result.
-template <class F>
-void Done(F&& work) {
-  Unlocked([&]() -> absl::StatusOr<bool> {
-    const absl::Status status = work();
-    if (!status.ok()) return status;
-    return true;
-  });
-}
-
-DataType TypeNamed(const std::string& name) {
-  for (int32_t i = 1; i <= kLastDataType; ++i) {
-    const auto type = static_cast<DataType>(i);
-    if (DataTypeName(type) == name) return type;
-  }
-  Raise(absl::InvalidArgumentError(absl::StrCat("ONNX has no type '", name, "'")));
-}
-
-// Bytes in names and paths that are not UTF-8 are replaced, as in JSON.
-nb::str StrOf(const std::string& text) {
-  PyObject* made =
-      PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "replace");
-  if (made == nullptr) throw nb::python_error();
-  return nb::steal<nb::str>(made);
-}
-
-using Bytes = nb::ndarray<const uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-
-// A view of `bytes`, which it keeps alive.
-Tensor Borrowed(DataType type, std::vector<int64_t> dims, const Bytes& bytes) {
-  const auto count = ElementCount(dims);
-  if (!count.ok()) Raise(count.status());
-  if (ByteSize(type, dims) != static_cast<int64_t>(bytes.size())) {
-    Raise(absl::InvalidArgumentError(absl::StrCat(DataTypeName(type), " ", DimsToString(dims),
-                                                  ": got ", bytes.size(), " bytes")));
-  }
-  const std::shared_ptr<const Bytes> owner(new Bytes(bytes), [](const Bytes* held) {
-    const nb::gil_scoped_acquire lock;
-    delete held;
-  });
-  const auto* data = reinterpret_cast<const std::byte*>(bytes.data());
-  return Tensor::View(type, std::move(dims), {data, bytes.size()}, owner);
-}
-
-Tensor TensorFromPython(nb::handle array) {
-  const auto [name, dims, elements] =
-      nb::cast<std::tuple<std::string, std::vector<int64_t>, nb::object>>(array);
-  const DataType type = TypeNamed(name);
-  if (type != DataType::kString) return Borrowed(type, dims, nb::cast<Bytes>(elements));
-  std::vector<std::string> strings;
-  for (const nb::handle element : elements) {
-    const auto bytes = nb::cast<nb::bytes>(element);
-    strings.emplace_back(bytes.c_str(), bytes.size());
-  }
-  return Tensor::Strings(dims, std::move(strings));
-}
-
-OnnxValue FromPython(nb::handle value) {
-  if (value.is_none()) return OnnxValue();
-  if (nb::isinstance<nb::list>(value)) {
-    std::vector<OnnxValue> elements;
-    for (const nb::handle element : value) elements.push_back(FromPython(element));
-    return OnnxValue::Sequence(std::move(elements));
-  }
-  if (nb::len(value) == 2)
-    return OnnxValue::Map(TensorFromPython(value[0]), TensorFromPython(value[1]));
-  return TensorFromPython(value);
-}
-
-// True if no other object uses the bytes: neither the model (they may be its constant) nor another
-// array.
-bool IsOnlyOwner(Tensor& tensor) {
-  const int own =
-      tensor.mutable_data<std::byte>() == nullptr ? 1 : 2;  // the tensor itself has two references
-  return tensor.owner().use_count() == own;
-}
-
-nb::object ArrayOf(Tensor tensor) {
-  const nb::str type(DataTypeName(tensor.type()).data(), DataTypeName(tensor.type()).size());
-  const nb::tuple dims = nb::tuple(nb::cast(tensor.dims()));
-  if (tensor.type() == DataType::kString) {
-    nb::list elements;
-    for (const std::string& text : tensor.strings()) {
-      elements.append(nb::bytes(text.data(), text.size()));
-    }
-    return nb::make_tuple(type, dims, elements);
-  }
-  if (tensor.is_fill() || tensor.compressed() != nullptr || !IsOnlyOwner(tensor)) {
-    tensor = tensor.Copy();
-  }
-  auto* held = new Tensor(std::move(tensor));
-  const nb::capsule owner(held, [](void* t) noexcept { delete static_cast<Tensor*>(t); });
-  // No other object uses the bytes, so the caller may write to the array.
-  auto* data = const_cast<std::byte*>(held->bytes().data());
-  return nb::make_tuple(type, dims,
-                        nb::ndarray<nb::numpy, uint8_t>(data, {held->bytes().size()}, owner));
-}
-
-nb::object ToPython(OnnxValue value) {
-  nb::list parts;
-  for (OnnxValue& element : value.elements) parts.append(ToPython(std::move(element)));
-  switch (value.kind) {
-    case OnnxValue::Kind::kTensor:
-      return ArrayOf(std::move(value.tensor));
-    case OnnxValue::Kind::kSequence:
-      return parts;
-    case OnnxValue::Kind::kMap:
-      return nb::tuple(parts);
-    default:
-      return nb::none();
-  }
-}
 
 // With `rows`, an adapter for each row of the batch.
 nb::dict Run(const Session& session, const nb::dict& values, const std::string& adapter,
@@ -211,11 +61,7 @@ void UpdateWeights(Session& session, const nb::dict& arrays) {
   for (const auto& [name, array] : arrays) {
     weights.emplace(nb::cast<std::string>(name), TensorFromPython(array));
   }
-  const absl::Status status = [&] {
-    const nb::gil_scoped_release release;
-    return session.UpdateWeights(weights);
-  }();
-  if (!status.ok()) Raise(status);
+  Done([&] { return session.UpdateWeights(weights); });
 }
 
 absl::string_view ViewOf(const nb::bytes& bytes) { return {bytes.c_str(), bytes.size()}; }
@@ -408,16 +254,6 @@ double StepOf(Trainer& trainer, const nb::dict& values) {
   return Unlocked([&] { return trainer.Step(inputs); });
 }
 
-// Raises if `work` fails.
-template <class F>
-void Do(F&& work) {
-  const absl::Status status = [&] {
-    const nb::gil_scoped_release release;
-    return work();
-  }();
-  if (!status.ok()) Raise(status);
-}
-
 void AddTraining(nb::module_& module) {
   using Options = TrainingOptions;
   nb::class_<Options>(module, "TrainingOptions")
@@ -455,7 +291,7 @@ void AddTraining(nb::module_& module) {
            })
       .def("save_checkpoint",
            [](const Trainer& t, const nb::bytes& path, const Notes& notes) {
-             Do([&] { return t.SaveCheckpoint(std::string(ViewOf(path)), notes); });
+             Done([&] { return t.SaveCheckpoint(std::string(ViewOf(path)), notes); });
            })
       .def("load_checkpoint",
            [](Trainer& t, const nb::bytes& path) {

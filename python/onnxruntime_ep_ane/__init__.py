@@ -13,8 +13,8 @@
 
 A model is a path, bytes, or an onnx.ModelProto. Errors are ValueError (the model or the value of an
 argument; UnknownTargetError is one, and a KeyError), TypeError (an unknown keyword, or an argument of
-another type), FileNotFoundError, PermissionError, MemoryError, NotImplementedError, ImportError or
-RuntimeError; each says where, what, and what to do.
+another type), FileNotFoundError, PermissionError, MemoryError, NotImplementedError, TimeoutError,
+ImportError or RuntimeError; each says where, what, and what to do.
 """
 
 from __future__ import annotations
