@@ -28,7 +28,8 @@ Prepared MakePartReads(PartReads reads);
 const PartReads* AsPartReads(const Prepared& prepared);
 
 // Replaces operands of units with such data by those that a Transpose or a Concat of two copies.
-// Units whose value is then read no more lose their bottoms: IsUnread(). `prepared` is by unit.
+// Units whose value is then read no more lose their bottoms: IsUnread(). Every other unit that runs
+// has a bottom. `prepared` is by unit.
 void ReadParts(Network& network, std::vector<Prepared>& prepared);
 inline bool IsUnread(const Unit& unit) { return unit.bottoms.empty(); }
 
