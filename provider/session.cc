@@ -44,19 +44,21 @@ absl::Status NoState(const std::string& input) {
                    "': this session keeps none; load it with Settings::state (in Python state=)"));
 }
 
-// `with` has the values of adapters too.
-absl::StatusOr<NamedValues> RunWith(const CurrentModel& model, KeptState* state,
-                                    const NamedValues& with, Trace* trace) {
+// `add` adds the values of adapters to the inputs.
+template <class Add>
+absl::StatusOr<NamedValues> RunWith(const CurrentModel& model, KeptState* state, NamedValues with,
+                                    Trace* trace, const Add& add) {
+  ANEMONE_RETURN_IF_ERROR(model.CheckProcess());
+  const TimeLimit limit(model.time_limit());
+  ANEMONE_RETURN_IF_ERROR(add(with));
   return state == nullptr ? model.Get()->Run(with, trace, nullptr) : state->Run(with, trace);
 }
 
 absl::StatusOr<NamedValues> Run(const CurrentModel& model, KeptState* state,
                                 const NamedValues& given, const std::string& adapter,
                                 Trace* trace) {
-  const TimeLimit limit(model.time_limit());
-  NamedValues with = given;
-  ANEMONE_RETURN_IF_ERROR(model.adapters().AddTo(adapter, with));
-  return RunWith(model, state, with, trace);
+  return RunWith(model, state, given, trace,
+                 [&](NamedValues& with) { return model.adapters().AddTo(adapter, with); });
 }
 
 }  // namespace
@@ -123,7 +125,6 @@ const std::vector<PortInfo>& Session::outputs() const {
 
 absl::StatusOr<std::map<std::string, Tensor>> Session::Run(
     const std::map<std::string, Tensor>& inputs, const std::string& adapter) const {
-  ANEMONE_RETURN_IF_ERROR(model_->CheckProcess());
   ANEMONE_RETURN_IF_ERROR(RequireTensors(outputs()));
   return Guarded("run the model", [&] {
     return TensorsOf(
@@ -133,7 +134,6 @@ absl::StatusOr<std::map<std::string, Tensor>> Session::Run(
 
 absl::StatusOr<std::map<std::string, OnnxValue>> Session::RunValues(
     const std::map<std::string, OnnxValue>& inputs, const std::string& adapter) const {
-  ANEMONE_RETURN_IF_ERROR(model_->CheckProcess());
   return Guarded("run the model",
                  [&] { return anemone::Run(*model_, state_.get(), inputs, adapter, nullptr); });
 }
@@ -141,16 +141,14 @@ absl::StatusOr<std::map<std::string, OnnxValue>> Session::RunValues(
 absl::StatusOr<std::map<std::string, OnnxValue>> Session::RunRows(
     const std::map<std::string, OnnxValue>& inputs,
     const std::vector<std::string>& adapters) const {
-  return Guarded("run the model", [&]() -> absl::StatusOr<NamedValues> {
-    NamedValues with = inputs;
-    ANEMONE_RETURN_IF_ERROR(model_->adapters().AddRows(adapters, with));
-    return RunWith(*model_, state_.get(), with, nullptr);
+  return Guarded("run the model", [&] {
+    return RunWith(*model_, state_.get(), inputs, nullptr,
+                   [&](NamedValues& with) { return model_->adapters().AddRows(adapters, with); });
   });
 }
 
 absl::StatusOr<std::map<std::string, Tensor>> Session::RunTraced(
     const std::map<std::string, Tensor>& inputs, std::string* trace) const {
-  ANEMONE_RETURN_IF_ERROR(model_->CheckProcess());
   ANEMONE_RETURN_IF_ERROR(RequireTensors(outputs()));
   return Guarded("run the model", [&]() -> absl::StatusOr<std::map<std::string, Tensor>> {
     Trace events;

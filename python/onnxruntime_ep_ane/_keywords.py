@@ -30,6 +30,7 @@ FLAGS: dict[str, tuple[str, str, str]] = {
     "no-cache": ("cache", "bool", ""),
     "threads": ("threads", "int", ""),
     "memory-limit": ("memory_limit", "int | str", ""),
+    "time-limit": ("time_limit", "float", ""),
 }
 
 
@@ -70,6 +71,10 @@ class CheckKeywords(TypedDict, total=False):
     # unit gets one more unit before it, and attention becomes products and a softmax instead of
     # one unit. Default: false.
     clamp_activations: bool
+    # End with an error if loading a model, or a run, takes longer. Loading is reading, planning
+    # and compiling. The error names the node that was reached. Work stops between two nodes; a
+    # single node is not interrupted. 0: no limit. Default: 0.
+    time_limit: float
 
 
 class SessionKeywords(TypedDict, total=False):
@@ -151,3 +156,7 @@ class SessionKeywords(TypedDict, total=False):
     # MB and GB are powers of 1000. The need is estimated before a program is compiled: weights,
     # values between nodes, and surfaces, for one run at a time. 0: no limit. Default: 0.
     memory_limit: int | str
+    # End with an error if loading a model, or a run, takes longer. Loading is reading, planning
+    # and compiling. The error names the node that was reached. Work stops between two nodes; a
+    # single node is not interrupted. 0: no limit. Default: 0.
+    time_limit: float
