@@ -276,7 +276,7 @@ absl::StatusOr<std::unique_ptr<CpuSession>> CpuSession::FromFile(
       new CpuSession(std::move(runtime), file.bytes == nullptr ? file.path : "model in memory"));
   // ONNX Runtime has other rules, and some of its versions none for sparse tensors.
   if (const absl::Status status = CheckFilesOfModel(file.path, file.bytes); !status.ok()) {
-    return Annotated(status, session->where_);
+    return file.bytes == nullptr ? status : Annotated(status, session->where_);
   }
   const OrtRuntime& ort = *session->runtime_;
   ANEMONE_ASSIGN_OR_RETURN(const OrtPtr<OrtSessionOptions> prepared,

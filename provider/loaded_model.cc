@@ -35,6 +35,7 @@ class Stopwatch {
 std::function<absl::StatusOr<Planned>()> PlanLater(const LoadSetup& setup,
                                                    const ImportOptions& importing) {
   return [setup, importing]() -> absl::StatusOr<Planned> {
+    const TimeLimit limit(setup.settings.time_limit);
     ANEMONE_ASSIGN_OR_RETURN(Model model, setup.import(importing));
     ANEMONE_ASSIGN_OR_RETURN(Plan plan, MakePlan(model, setup.planning));
     return Planned{std::move(model), std::move(plan)};

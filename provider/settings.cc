@@ -261,8 +261,8 @@ const Setting kSettings[] = {
      .fallback = "0",
      .brief = "End with an error if loading a model, or a run, takes longer.",
      .help = "Loading is reading, planning and compiling. The error names the node that was "
-             "reached. Work stops between two nodes; a single node is not interrupted. 0: no "
-             "limit.",
+             "reached. Work stops between two nodes; one node, or one pass of planning over a "
+             "segment, is not interrupted. 0: no limit.",
      .store = StoreTimeLimit},
 };
 

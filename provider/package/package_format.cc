@@ -1,6 +1,7 @@
 #include "provider/package/package_format.h"
 
 #include <memory>
+#include <new>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -31,6 +32,7 @@ absl::Status CheckPort(const PackagedPort& port, const Dims& dims) {
 uint64_t Checksum(absl::Span<const absl::string_view> pieces) {
   const std::unique_ptr<XXH3_state_t, XXH_errorcode (*)(XXH3_state_t*)> state(XXH3_createState(),
                                                                               XXH3_freeState);
+  if (state == nullptr) throw std::bad_alloc();
   XXH3_64bits_reset(state.get());
   for (absl::string_view piece : pieces) {
     XXH3_64bits_update(state.get(), piece.data(), piece.size());

@@ -71,6 +71,7 @@ def front_end(command, folder):
     more = ["-fsyntax-only", "-nostdinc++", "-nostdlibinc", "-Wno-unused-command-line-argument",
             # For the headers of glibc and libstdc++.
             "-D__x86_64__", "-U__nonnull", "-Dst_mtimespec=st_mtim", "-D_GNU_SOURCE", "-D__builtin_ia32_pause()=((void)0)",
+            "-U_FORTIFY_SOURCE",
             "-isystem", str(HERE / "foundation"), "-include", str(HERE / "foundation" / "not_on_macos.h")]
     for path in system_folders():
         more += ["-isystem", path]

@@ -317,7 +317,7 @@ class Help(CliTest):
                              (["version"], "'version': unknown; give --version"),
                              (["-v"], "'-v' is not a command; for the version give --version"),
                              (["check", path, "--require-engine-share", "95%"], "want a share from 0 to 1"),
-                             (["check", path, "-t", "m1"], "did you mean --target?"),
+                             (["check", path, "-t", "m1"], "did you mean --target or --time-limit?"),
                              (["run", path, "-s", "1"], "did you mean --shape or --state or --seed?"),
                              (["check", path, "--policy", "refuse:Pool"], "no unit 'Pool'; did you mean Pooling?"),
                              (["run", path, "--range", "x"], "want NAME=LOW:HIGH, got 'x'"),

@@ -325,16 +325,15 @@ std::string Runner::TimesText() const {
 std::string Runner::ToText() const {
   const int width = TerminalWidth();
   std::string text = Wrapped(described_.text + (use_ ? UseText(*use_) : ""), width, 4);
-  const PlanSummary plan = session_->Summary();
-  if (options_.settings.hazards) text += HazardsText(hazards_, plan.engine_segments);
-  if (options_.quiet) return text;
+  if (options_.settings.hazards) text += HazardsText(hazards_, session_->Summary().engine_segments);
+  if (options_.quiet) return text;  // before the summary of a plan with loops, which is planned again
   if (!options_.compile_only) {
     absl::StrAppend(&text, Wrapped(InputsText(inputs_, options_), width, 2), "\n");
   }
   if (options_.verbose) {
     text += session_->PlanText(/*every_node=*/true, width);
   } else {
-    absl::StrAppend(&text, Wrapped(session_->PlanLine(), width, 2), "\n", WarningsText(plan));
+    absl::StrAppend(&text, Wrapped(session_->PlanLine(), width, 2), "\n", WarningsText(session_->Summary()));
   }
   return absl::StrCat(text, TimesText());
 }
