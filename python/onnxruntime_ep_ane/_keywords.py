@@ -72,8 +72,8 @@ class CheckKeywords(TypedDict, total=False):
     # one unit. Default: false.
     clamp_activations: bool
     # End with an error if loading a model, or a run, takes longer. Loading is reading, planning
-    # and compiling. The error names the node that was reached. Work stops between two nodes; a
-    # single node is not interrupted. 0: no limit. Default: 0.
+    # and compiling. The error names the node that was reached. Work stops between two nodes; one
+    # node, or one pass of planning over a segment, is not interrupted. 0: no limit. Default: 0.
     time_limit: float
 
 
@@ -157,6 +157,6 @@ class SessionKeywords(TypedDict, total=False):
     # values between nodes, and surfaces, for one run at a time. 0: no limit. Default: 0.
     memory_limit: int | str
     # End with an error if loading a model, or a run, takes longer. Loading is reading, planning
-    # and compiling. The error names the node that was reached. Work stops between two nodes; a
-    # single node is not interrupted. 0: no limit. Default: 0.
+    # and compiling. The error names the node that was reached. Work stops between two nodes; one
+    # node, or one pass of planning over a segment, is not interrupted. 0: no limit. Default: 0.
     time_limit: float
