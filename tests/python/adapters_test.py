@@ -214,7 +214,8 @@ class Adapters(unittest.TestCase):
         want = session.run({"x": self.x}, adapter=["a", None, "b", "a"])["y"]
         numpy.testing.assert_array_equal(numpy.load(made / "y.npy"), want)
         for more, text in (([], "no row has it"), (["--row-adapters", "a,b"], "2 names for the 4 rows"),
-                           (["--row-adapters", "a,b,c,a"], "adapter 'c': the session has no such adapter")):
+                           (["--row-adapters", "a,b,c,a"], "adapter 'c': the session has no such adapter"),
+                           (["--row-adapters", "a,,b,a", "--hazards"], "--hazards: needs one adapter for all rows")):
             done = subprocess.run([*words, *more], capture_output=True, text=True)
             self.assertNotEqual(done.returncode, 0)
             self.assertIn(text, done.stderr)

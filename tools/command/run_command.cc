@@ -326,14 +326,16 @@ std::string Runner::ToText() const {
   const int width = TerminalWidth();
   std::string text = Wrapped(described_.text + (use_ ? UseText(*use_) : ""), width, 4);
   if (options_.settings.hazards) text += HazardsText(hazards_, session_->Summary().engine_segments);
-  if (options_.quiet) return text;  // before the summary of a plan with loops, which is planned again
+  if (options_.quiet)
+    return text;  // before the summary of a plan with loops, which is planned again
   if (!options_.compile_only) {
     absl::StrAppend(&text, Wrapped(InputsText(inputs_, options_), width, 2), "\n");
   }
   if (options_.verbose) {
     text += session_->PlanText(/*every_node=*/true, width);
   } else {
-    absl::StrAppend(&text, Wrapped(session_->PlanLine(), width, 2), "\n", WarningsText(session_->Summary()));
+    absl::StrAppend(&text, Wrapped(session_->PlanLine(), width, 2), "\n",
+                    WarningsText(session_->Summary()));
   }
   return absl::StrCat(text, TimesText());
 }
@@ -369,6 +371,12 @@ int RunCommand(const Options& options) {
     return FailUsage(absl::StrCat("--adapter ", Printable(adapters.begin()->first),
                                   "=...: no row has it; name it in --row-adapters, or give the "
                                   "file alone"));
+  }
+  for (const char* flag : {"hazards", "profile", "bucket"}) {
+    if (options.row_adapters.empty() || options.given.count(flag) == 0) continue;
+    return FailUsage(absl::StrCat("--", flag,
+                                  ": needs one adapter for all rows; give --adapter FILE "
+                                  "without --row-adapters"));
   }
   if (options.compare && !options.settings.adapters.empty()) {
     return FailUsage(
