@@ -13,7 +13,7 @@ thread_local Deadline* deadline_of_thread = nullptr;
 }  // namespace
 
 Deadline::Deadline(double seconds)
-    : seconds_(std::min(seconds, kLongestTimeLimit)),
+    : seconds_(std::min(kLongestTimeLimit, seconds)),
       end_(Clock::now() +
            std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds_))) {}
 

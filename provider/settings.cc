@@ -312,6 +312,9 @@ absl::Status CheckRunSettings(const Settings& settings) {
     return absl::InvalidArgumentError(absl::StrCat("threads ", settings.threads, ": want 1 to ",
                                                    kMostThreads, ", or 0 for all cores"));
   }
+  if (settings.adapter_rows && settings.adapters.empty()) {
+    return absl::InvalidArgumentError("adapter_rows: there is no adapter; give adapters");
+  }
   if (settings.max_plans < 1 || settings.max_plans > kMostPlans) {
     return absl::InvalidArgumentError(
         absl::StrCat("max_plans ", settings.max_plans, ": want 1 to ", kMostPlans));

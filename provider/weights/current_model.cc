@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
+#include "base/deadline.h"
 #include "base/status_macros.h"
 #include "provider/weights/quick_update.h"
 #include "provider/weights/same_plan.h"
@@ -94,7 +95,8 @@ absl::Status CurrentModel::UpdateWeights(const NewWeights& weights) {
   std::shared_ptr<Scheduler> quick;
   absl::Status status;
   if (before->sizes == nullptr) {
-    before->arena->execute([&] {
+    before->arena->execute([&, deadline = Deadline::Current()] {
+      const Deadline::Scope scope(deadline);
       auto made = QuickUpdate(*before, changed, all);
       status = made.status();
       if (made.ok()) quick = *std::move(made);

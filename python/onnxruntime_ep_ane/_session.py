@@ -61,6 +61,15 @@ def _wanted(port: Port) -> str:
     return _typed(port.type, port.shape)
 
 
+def _rows_of(adapters: Sequence[str | None]) -> list[str]:
+    """The adapters of the rows of a batch as C++ takes them."""
+    if not isinstance(adapters, Sequence) or not all(name is None or isinstance(name, str) for name in adapters):
+        raise TypeError("adapter: want a name, or a list with a name or None for each row of the batch")
+    if not adapters:
+        raise ValueError("adapter: the list has no names; give one for each row of the batch")
+    return [name or "" for name in adapters]
+
+
 def _check_names(ports: Mapping[str, Port], inputs: Mapping[str, Value]) -> None:
     """Raises ValueError if a name is not that of an input, or if an input without a default has none."""
     for name in inputs:
@@ -239,11 +248,11 @@ class Session:
         ports = {port.name: port for port in self.inputs}
         _check_names(ports, inputs)
         values = {name: _to_cpp(ports[name], value) for name, value in inputs.items()}
-        rows = [] if isinstance(adapter, str) else [name or "" for name in adapter]
-        if not isinstance(adapter, str) and not rows:
-            raise ValueError("adapter: the list has no names; give one for each row of the batch")
         with words_of_python():
-            made = self._session.run(values, adapter if isinstance(adapter, str) else "", rows)
+            if isinstance(adapter, str):
+                made = self._session.run(values, adapter, [])
+            else:
+                made = self._session.run(values, "", _rows_of(adapter))
         self._warn()
         return {name: _from_cpp(name, value) for name, value in made.items()}
 
