@@ -4,6 +4,7 @@
 #include <set>
 #include <utility>
 
+#include "base/annotated.h"
 #include "base/mapped_file.h"
 #include "base/status_macros.h"
 #include "importer/read/external_data.h"
@@ -86,10 +87,13 @@ absl::Status CheckFilesOfModel(const std::string& path,
     text = file->text();
     owner = file;
   }
-  ANEMONE_ASSIGN_OR_RETURN(const auto skeleton, MakeSkeleton(text, owner));
+  const auto skeleton = MakeSkeleton(text, owner);
+  if (!skeleton.ok()) {
+    return bytes == nullptr ? Annotated(skeleton.status(), path) : skeleton.status();
+  }
   const ExternalData external =
       bytes == nullptr ? ExternalData::BesideModel(path) : ExternalData::InFolder("");
-  for (const std::string& location : Locations::Of(skeleton->proto)) {
+  for (const std::string& location : Locations::Of((*skeleton)->proto)) {
     ANEMONE_ASSIGN_OR_RETURN(const std::string real, external.Resolve(location));
     ANEMONE_RETURN_IF_ERROR(MappedFile::Open(real).status());  // not a device, which may never end
   }

@@ -72,11 +72,11 @@ def of_text(text, opset=21, more=""):
     return onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["" : {opset}{more}]> g {text}')
 
 
-def bounded(*words, seconds=60):
+def bounded(*words, seconds=60, most_bytes=MOST_BYTES):
     """Runs the command with limits of time and of address space."""
     def limit():
         if not SANITIZED:
-            resource.setrlimit(resource.RLIMIT_AS, (MOST_BYTES, MOST_BYTES))
+            resource.setrlimit(resource.RLIMIT_AS, (most_bytes, most_bytes))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
     return subprocess.run([str(ANEMONE), *map(str, words)], capture_output=True, text=True, errors="replace",

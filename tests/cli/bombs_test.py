@@ -1,7 +1,5 @@
 """Small models that ask for too much time or memory: limits end them with a clear error (SECURITY.md)."""
 
-import os
-import subprocess
 import time
 import unittest
 
@@ -9,7 +7,7 @@ import numpy
 from onnx import TensorProto, helper, numpy_helper
 
 from attacks_test import AttackTest, bounded, of_text
-from support import ANEMONE, SANITIZED, anemone, environment, model, relu, tensor
+from support import SANITIZED, anemone, model, relu, tensor
 
 SLOW = 10 if SANITIZED else 1
 
@@ -73,13 +71,8 @@ class MemoryLimits(AttackTest):
         path = self.write(made)
         for words in (["run"], ["run", "--policy", "cpu"]):
             words = [*words, path, "--memory-limit", "256M"]
-            self.expect_error(bounded(*words), "needs about", "the memory limit is 256")
-            process = subprocess.Popen([str(ANEMONE), *map(str, words)], stderr=subprocess.DEVNULL,
-                                       env=environment())
-            peak = os.wait4(process.pid, 0)[2].ru_maxrss  # KiB
-            process.returncode = 1  # it was waited for
-            if not SANITIZED:
-                self.assertLess(peak, 256 << 10)
+            # x alone is 1 GiB.
+            self.expect_error(bounded(*words, most_bytes=1 << 30), "needs about", "the memory limit is 256")
 
 
 class Expansion(AttackTest):
