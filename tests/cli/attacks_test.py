@@ -86,6 +86,8 @@ def bounded(*words, seconds=60, most_bytes=MOST_BYTES):
 class AttackTest(CliTest):
     def answered(self, done, where=""):
         """A result, or one line that says what is wrong."""
+        if SANITIZED and "AddressSanitizer: allocator is out of memory" in done.stderr:
+            return  # its operator new ends the process; the release build throws std::bad_alloc
         self.assertIn(done.returncode, (0, 1, 2), f"{where} {done.returncode}: {done.stderr[-500:]}")
         if done.returncode:
             self.expect_error(done, code=done.returncode)
@@ -93,7 +95,7 @@ class AttackTest(CliTest):
     def both(self, made, *words, where=""):
         """Checks and runs the model. Not with --policy cpu, which gives the model to ONNX Runtime unread."""
         path = self.write(made)
-        for command in ("check", "run"):
+        for command in ("run",) if SANITIZED else ("check", "run"):  # `run` checks too
             self.answered(bounded(command, path, *words), where)
 
 
