@@ -69,7 +69,7 @@ absl::Status CreateInTime(const OrtRuntime& runtime, const std::string& where,
   const Deadline::Alarm alarm(Deadline::Current(), [&api, options] {
     Ignore(api, api.SessionOptionsSetLoadCancellationFlag(options, true));
   });
-  const absl::Status created = runtime.ToStatus(create(), where);
+  absl::Status created = runtime.ToStatus(create(), where);
   if (!created.ok()) ANEMONE_RETURN_IF_ERROR(CheckTime(Phase::kCompile, place));
   return created;
 }
@@ -331,7 +331,7 @@ absl::Status CpuSession::RunInTime(const Call& call) const {
   const OrtPtr<OrtRunOptions> options(raw, api.ReleaseRunOptions);
   const Deadline::Alarm alarm(deadline,
                               [&api, raw] { Ignore(api, api.RunOptionsSetTerminate(raw)); });
-  const absl::Status ended = runtime_->ToStatus(call(raw), where_);
+  absl::Status ended = runtime_->ToStatus(call(raw), where_);
   if (!ended.ok()) ANEMONE_RETURN_IF_ERROR(CheckTime(Phase::kRun, place));
   return ended;
 }

@@ -262,8 +262,7 @@ absl::Status CheckOptions(const TrainingOptions& options) {
   const auto is_share = [](double value) { return value >= 0 && value < 1; };
   const std::string& optimizer = options.optimizer;
   if (optimizer != "sgd" && optimizer != "none" && !IsAdam(options)) {
-    return OutOfRange(absl::StrCat("optimizer '", Printable(optimizer), "'"),
-                      "sgd, adam or adamw");
+    return OutOfRange(absl::StrCat("optimizer '", Printable(optimizer), "'"), "sgd, adam or adamw");
   }
   ANEMONE_RETURN_IF_ERROR(CheckLearningRate(options.learning_rate));
   if (!is_share(options.momentum)) return OutOfRange("momentum", "a number from 0 to below 1");

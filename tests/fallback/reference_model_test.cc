@@ -101,8 +101,9 @@ TEST(ReferenceModel, WhatIsRefusedIsAStatus) {
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("/nowhere/x.onnx: no such file")));
   const std::string damaged = ::testing::TempDir() + "/damaged.onnx";
   std::ofstream(damaged) << "not a protobuf";
-  EXPECT_THAT(ReferenceModel::Open(Runtime(), damaged, {}),
-              StatusIs(absl::StatusCode::kDataLoss, HasSubstr(damaged + ": truncated, damaged or not")));
+  EXPECT_THAT(
+      ReferenceModel::Open(Runtime(), damaged, {}),
+      StatusIs(absl::StatusCode::kDataLoss, HasSubstr(damaged + ": truncated, damaged or not")));
 }
 
 TEST(ReferenceModel, EverySettingRuns) {
