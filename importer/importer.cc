@@ -12,7 +12,6 @@
 #include "base/status_macros.h"
 #include "base/usage_error.h"
 #include "importer/new_weights.h"
-#include "importer/opset/opset.h"
 #include "importer/read/bindings.h"
 #include "importer/read/external_data.h"
 #include "importer/read/reader.h"
@@ -34,7 +33,6 @@ absl::StatusOr<Model> Finish(absl::StatusOr<Model> model, const ImportOptions& o
   }
   ANEMONE_RETURN_IF_ERROR(BindDimensions(*model, options));
   if (options.as_read != nullptr) *options.as_read = std::make_shared<const Graph>(model->graph);
-  ANEMONE_RETURN_IF_ERROR(BringToWorkingOpset(*model));
   ANEMONE_RETURN_IF_ERROR(Simplify(*model, options));
   return model;
 }

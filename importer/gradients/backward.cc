@@ -135,7 +135,6 @@ absl::Status WriteTrainedForms(Model& model, NameScope& names,
     ANEMONE_ASSIGN_OR_RETURN(const bool expanded,
                              ExpandFunctions(model, names, InputsNamed(graph, weights)));
     if (!expanded) break;
-    ANEMONE_RETURN_IF_ERROR(BringToWorkingOpset(model));
     ANEMONE_RETURN_IF_ERROR(InferAndFold(model, evaluate));
   }
   DropUnreadOutputs(graph);

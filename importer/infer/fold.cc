@@ -18,6 +18,7 @@
 #include "importer/infer/infer.h"
 #include "importer/infer/trips.h"
 #include "importer/infer/unroll.h"
+#include "importer/opset/opset_lifts.h"
 #include "importer/read/check.h"
 #include "importer/write/compressed_nodes.h"
 
@@ -71,6 +72,7 @@ class Folder {
   absl::Status Visit(Walk& walk, Node node);
   absl::StatusOr<const Tensor*> ConstantOf(ValueId id);
   absl::Status GiveScalars(Walk& walk, Node& node);
+  absl::StatusOr<bool> InferAndLift(Walk& walk, Node& node);
   absl::StatusOr<bool> InlineIf(Walk& walk, Node& node);
   absl::StatusOr<bool> InlineContrib(Walk& walk, Node& node);
   absl::Status InlineBranch(Walk& walk, const Node& node, const Graph& branch,
@@ -94,6 +96,7 @@ class Folder {
   std::vector<Walk*> walks_;  // from the main graph to the current body
   int64_t growth_ = 0;
   int64_t unrolled_ = 0;                                           // nodes
+  int lifts_left_ = kMostLifts;
   absl::flat_hash_set<std::pair<std::string, std::string>> kept_;  // operator, reason
 };
 
@@ -136,7 +139,8 @@ absl::Status Folder::Visit(Walk& walk, Node node) {
   ANEMONE_RETURN_IF_ERROR(GiveScalars(walk, node));
   std::vector<std::optional<Shape>> carried;
   ANEMONE_RETURN_IF_ERROR(KeepCarriedShapes(model_, walk.graph, node, carried));
-  ANEMONE_RETURN_IF_ERROR(inference_.InferNode(walk.graph, walk.data, node));
+  ANEMONE_ASSIGN_OR_RETURN(const bool replaced, InferAndLift(walk, node));
+  if (replaced) return absl::OkStatus();
   for (size_t i = 0; i < carried.size(); ++i) {
     if (node.outputs[i] == kNone || !carried[i].has_value()) continue;
     walk.graph.values[node.outputs[i]].shape = carried[i];
@@ -162,6 +166,20 @@ absl::Status Folder::Visit(Walk& walk, Node node) {
   if (!result.has_value()) return Defer(walk, std::move(node));
   MakeConstant(walk.graph.values[node.outputs[0]], *std::move(result));
   return absl::OkStatus();
+}
+
+// Infers the node and converts it to the working opset. True if other nodes replaced it.
+absl::StatusOr<bool> Folder::InferAndLift(Walk& walk, Node& node) {
+  const auto infer = [&] { return inference_.InferNode(walk.graph, walk.data, node); };
+  LiftContext context(model_, walk.graph, names_, node);
+  ANEMONE_ASSIGN_OR_RETURN(const LiftedForm form, LiftNode(context, node, infer));
+  if (form == LiftedForm::kAsIs) ANEMONE_RETURN_IF_ERROR(infer());
+  if (form != LiftedForm::kReplaced) return false;
+  ANEMONE_RETURN_IF_ERROR(CheckNesting(context, lifts_left_));
+  --lifts_left_;
+  ANEMONE_RETURN_IF_ERROR(VisitInstead(walk, std::exchange(context.emitted(), {})));
+  ++lifts_left_;
+  return true;
 }
 
 // The hook of inference: if the value is pending, evaluates all pending nodes now.
@@ -409,7 +427,9 @@ absl::Status Folder::TryEvaluate(Walk& walk, absl::Span<const Node> nodes) {
 }  // namespace
 
 absl::Status InferAndFold(Model& model, const Evaluator& evaluate, bool gap_in_caches) {
-  return Folder(model, evaluate, gap_in_caches).WalkGraph(model.graph);
+  ANEMONE_RETURN_IF_ERROR(Folder(model, evaluate, gap_in_caches).WalkGraph(model.graph));
+  ShareNewerVersions(model);
+  return absl::OkStatus();
 }
 
 }  // namespace anemone

@@ -1,5 +1,6 @@
-// importer/infer/fold.h: infers types and shapes and folds constants in one pass over a model. Both
-// happen together because folded values determine shapes of later nodes.
+// importer/infer/fold.h: converts nodes to the working opset, infers types and shapes and folds
+// constants in one pass over a model. All happen together because folded values determine shapes of
+// later nodes, and a conversion may need these.
 #ifndef ANEMONE_IMPORTER_INFER_FOLD_H_
 #define ANEMONE_IMPORTER_INFER_FOLD_H_
 
@@ -9,7 +10,7 @@
 
 namespace anemone {
 
-// Processes the main graph and its bodies; all nodes must be of the working opset. It folds:
+// Processes the main graph and its bodies; the nodes of bodies must be of the working opset. It folds:
 //
 // - integer arithmetic on shapes, Shape and Size of known shapes, views of constants (Reshape and
 //   others, without reading a byte), and fills (ConstantOfShape, Expand; they stay one value);

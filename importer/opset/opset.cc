@@ -21,9 +21,6 @@ namespace {
 
 using onnx::OpSchema;
 
-// The nesting limit of lifts: emitted nodes may need lifting, as when a function calls functions.
-constexpr int kMostLifts = 64;
-
 // Experimental operators of ONNX: no library implements them, but ONNX defines some as functions.
 constexpr absl::string_view kPreviewDomain = "ai.onnx.preview";
 
@@ -117,8 +114,6 @@ class Lifter {
 
  private:
   absl::Status Visit(Graph& graph, ShapeData& data, Node node, int lifts_left);
-  absl::Status Append(Graph& graph, ShapeData& data, Node node);
-  absl::Status Replace(Graph& graph, ShapeData& data, LiftContext& context, int lifts_left);
 
   Model& model_;
   const std::set<std::string>& expanded_;
@@ -126,90 +121,28 @@ class Lifter {
   Inference inference_;
 };
 
-absl::Status Lifter::Append(Graph& graph, ShapeData& data, Node node) {
-  ANEMONE_RETURN_IF_ERROR(inference_.InferNode(graph, data, node));
-  graph.nodes.push_back(std::move(node));
-  return absl::OkStatus();
-}
-
-absl::Status Lifter::Replace(Graph& graph, ShapeData& data, LiftContext& context, int lifts_left) {
-  if (lifts_left == 0) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat(NodeLabel(model_, context.node()), ": functions are nested more than ",
-                     kMostLifts, " deep; export the model without them"));
-  }
-  for (Node& node : std::exchange(context.emitted(), {})) {
-    ANEMONE_RETURN_IF_ERROR(Visit(graph, data, std::move(node), lifts_left - 1));
-  }
-  return absl::OkStatus();
-}
-
 absl::Status Lifter::Visit(Graph& graph, ShapeData& data, Node node, int lifts_left) {
-  if (node.domain == kPreviewDomain || (node.domain.empty() && expanded_.contains(node.op_type))) {
-    ANEMONE_RETURN_IF_ERROR(inference_.InferNode(graph, data, node));
-    LiftContext context(model_, graph, names_, node);
+  const auto infer = [&] { return inference_.InferNode(graph, data, node); };
+  LiftContext context(model_, graph, names_, node);
+  LiftedForm form = LiftedForm::kAsIs;
+  if (node.domain.empty() && expanded_.contains(node.op_type)) {
+    ANEMONE_RETURN_IF_ERROR(infer());
     ANEMONE_ASSIGN_OR_RETURN(const bool expanded, InlineDefinition(context));
-    if (expanded) return Replace(graph, data, context, lifts_left);
+    if (expanded) form = LiftedForm::kReplaced;
   }
-  if (!node.domain.empty()) return Append(graph, data, std::move(node));
-  const OpSchema* own = SchemaOf("", node.op_type, node.version);
-  const OpSchema* working = SchemaOf("", node.op_type, kWorkingOpset);
-  const LiftFunction lift = FindLift(node);
-  if (own == nullptr) return Append(graph, data, std::move(node));
-  if (lift == nullptr && (own == working || own->since_version() < kWorkingOpset)) {
-    RemoveAttribute(node, "consumed_inputs");
-    node.version = kWorkingOpset;
-    return Append(graph, data, std::move(node));
+  if (form == LiftedForm::kAsIs) {
+    ANEMONE_ASSIGN_OR_RETURN(form, LiftNode(context, node, infer));
   }
-  // Infer by the rules of the node's original opset, so that errors describe the node of the file.
-  ANEMONE_RETURN_IF_ERROR(inference_.InferNode(graph, data, node));
-  if (lift == nullptr && working != nullptr && Relabels(graph, node, *own, *working)) {
-    node.version = kWorkingOpset;
-    graph.nodes.push_back(std::move(node));
+  if (form == LiftedForm::kReplaced) {
+    ANEMONE_RETURN_IF_ERROR(CheckNesting(context, lifts_left));
+    for (Node& made : std::exchange(context.emitted(), {})) {
+      ANEMONE_RETURN_IF_ERROR(Visit(graph, data, std::move(made), lifts_left - 1));
+    }
     return absl::OkStatus();
   }
-  LiftContext context(model_, graph, names_, node);
-  if (lift != nullptr) {
-    ANEMONE_RETURN_IF_ERROR(lift(context));
-    if (!context.emitted().empty()) return Replace(graph, data, context, lifts_left);
-  } else {
-    ANEMONE_ASSIGN_OR_RETURN(const bool expanded, InlineDefinition(context));
-    if (expanded) return Replace(graph, data, context, lifts_left);
-  }
-  if (node.version > kWorkingOpset) {
-    node.version = OldestVersion(graph, node, *own);
-  }
+  if (form == LiftedForm::kAsIs) ANEMONE_RETURN_IF_ERROR(infer());
   graph.nodes.push_back(std::move(node));
   return absl::OkStatus();
-}
-
-// True if a node does not have the working opset's form; otherwise no type inference is needed.
-bool NeedsLifter(const Graph& graph) {
-  for (const Node& node : graph.nodes) {
-    if (node.domain == kPreviewDomain) return true;
-    if (node.domain.empty()) {
-      if (FindLift(node) != nullptr) return true;
-      const OpSchema* own = SchemaOf("", node.op_type, node.version);
-      if (own != nullptr && own != SchemaOf("", node.op_type, kWorkingOpset)) return true;
-    }
-    for (const Attribute::GraphPtr& body : BodiesOf(node)) {
-      if (NeedsLifter(*body)) return true;
-    }
-  }
-  return false;
-}
-
-void Relabel(Graph& graph) {
-  for (Node& node : graph.nodes) {
-    if (node.domain.empty() && SchemaOf("", node.op_type, node.version) != nullptr) {
-      node.version = kWorkingOpset;
-    }
-    if (BodiesOf(node).empty()) continue;
-    (void)EditBodies(node, [](absl::string_view, Graph& body, std::vector<ValueId>&) {
-      Relabel(body);
-      return absl::OkStatus();
-    });
-  }
 }
 
 bool IsKept(const Node& node) { return node.domain.empty() && node.version > kWorkingOpset; }
@@ -243,6 +176,54 @@ void ShareKeptVersion(Graph& graph, int version) {
 }
 
 }  // namespace
+
+absl::Status CheckNesting(const LiftContext& context, int lifts_left) {
+  if (lifts_left > 0) return absl::OkStatus();
+  return absl::ResourceExhaustedError(
+      absl::StrCat(NodeLabel(context.model(), context.node()), ": functions are nested more than ",
+                   kMostLifts, " deep; export the model without them"));
+}
+
+absl::StatusOr<LiftedForm> LiftNode(LiftContext& context, Node& node,
+                                    absl::FunctionRef<absl::Status()> infer) {
+  if (node.domain == kPreviewDomain) {
+    ANEMONE_RETURN_IF_ERROR(infer());
+    ANEMONE_ASSIGN_OR_RETURN(const bool expanded, InlineDefinition(context));
+    return expanded ? LiftedForm::kReplaced : LiftedForm::kInferred;
+  }
+  if (!node.domain.empty()) return LiftedForm::kAsIs;
+  const OpSchema* own = SchemaOf("", node.op_type, node.version);
+  if (own == nullptr) return LiftedForm::kAsIs;
+  const OpSchema* working = SchemaOf("", node.op_type, kWorkingOpset);
+  const LiftFunction lift = FindLift(node);
+  if (lift == nullptr && (own == working || own->since_version() < kWorkingOpset)) {
+    if (own != working) RemoveAttribute(node, "consumed_inputs");
+    node.version = kWorkingOpset;
+    return LiftedForm::kAsIs;
+  }
+  // Infer by the rules of the node's original opset, so that errors describe the node of the file.
+  ANEMONE_RETURN_IF_ERROR(infer());
+  if (lift == nullptr && working != nullptr && Relabels(context.graph(), node, *own, *working)) {
+    node.version = kWorkingOpset;
+    return LiftedForm::kInferred;
+  }
+  if (lift != nullptr) {
+    ANEMONE_RETURN_IF_ERROR(lift(context));
+    if (!context.emitted().empty()) return LiftedForm::kReplaced;
+  }
+  // A lift of an operator that the working opset does not have may leave a form to ONNX's function.
+  if (lift == nullptr || working == nullptr) {
+    ANEMONE_ASSIGN_OR_RETURN(const bool expanded, InlineDefinition(context));
+    if (expanded) return LiftedForm::kReplaced;
+  }
+  if (node.version > kWorkingOpset) node.version = OldestVersion(context.graph(), node, *own);
+  return LiftedForm::kInferred;
+}
+
+void ShareNewerVersions(Model& model) {
+  const int newest = NewestKeptVersion(model.graph);
+  if (newest > kWorkingOpset) ShareKeptVersion(model.graph, newest);
+}
 
 LiftFunction FindLift(const Node& node) {
   const Lift& lift = OperatorOf(node).lift;
@@ -320,13 +301,8 @@ absl::Status LiftContext::Refuse(absl::string_view what) const {
 }
 
 absl::Status BringToWorkingOpset(Model& model) {
-  if (!NeedsLifter(model.graph)) {
-    Relabel(model.graph);
-    return absl::OkStatus();
-  }
   ANEMONE_RETURN_IF_ERROR(Lifter(model, {}).LiftGraph(model.graph));
-  const int newest = NewestKeptVersion(model.graph);
-  if (newest > kWorkingOpset) ShareKeptVersion(model.graph, newest);
+  ShareNewerVersions(model);
   return absl::OkStatus();
 }
 

@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -67,6 +68,7 @@ class LiftContext {
   absl::Status Refuse(absl::string_view what) const;
 
   Model& model() { return model_; }
+  const Model& model() const { return model_; }
   Graph& graph() { return graph_; }
   NameScope& names() { return names_; }
   std::vector<Node>& emitted() { return emitted_; }
@@ -79,6 +81,24 @@ class LiftContext {
   std::vector<OriginId> origins_;
   std::vector<Node> emitted_;
 };
+
+// What LiftNode() did: kAsIs: the node has the working opset's form, and its outputs are to be inferred;
+// kInferred: likewise, but they are inferred; kReplaced: context.emitted() is in its place. Emitted nodes
+// are to be lifted too.
+enum class LiftedForm { kAsIs, kInferred, kReplaced };
+
+// Converts one node to the working opset (importer/opset/opset.h). `context` is for this node; `infer`
+// infers the types of its outputs, by the rules of the opset that the node has then.
+absl::StatusOr<LiftedForm> LiftNode(LiftContext& context, Node& node,
+                                    absl::FunctionRef<absl::Status()> infer);
+
+// The nesting limit of lifts, as when a function calls functions, and its error.
+inline constexpr int kMostLifts = 64;
+absl::Status CheckNesting(const LiftContext& context, int lifts_left);
+
+// Gives the nodes that stay newer than the working opset one version, if their operator is the same
+// in it: only nodes of equal versions can be in one segment.
+void ShareNewerVersions(Model& model);
 
 // The lift for a node of the ONNX domain, or nullptr (importer/operators/operators.h). A node that
 // has a lift is supported even if ONNX has deprecated its operator.
@@ -114,6 +134,10 @@ absl::Status LiftMod(LiftContext& c);         // from 28: fmod 0 for floating ty
 
 // opset_bits.cc
 absl::Status LiftBitShift(LiftContext& c);  // from 28: signed types, shifts of any size
+
+// opset_attention.cc: functions of ONNX with known sizes. They emit nothing for other forms.
+absl::Status LiftAttention(LiftContext& c);         // from 23
+absl::Status LiftRmsNormalization(LiftContext& c);  // from 23
 
 // opset_norm.cc: normalizations and softmax.
 absl::Status LiftSoftmax(LiftContext& c);             // 12: over flattened axes

@@ -4,8 +4,10 @@
 #include <limits>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
@@ -153,7 +155,17 @@ absl::StatusOr<std::map<std::string, int64_t>> ReadOpsets(
 }
 
 const OpSchema* SchemaOf(absl::string_view domain, absl::string_view op_type, int version) {
-  return onnx::OpSchemaRegistry::Schema(std::string(op_type), version, std::string(domain));
+  // ONNX's registry copies the names into strings and looks up three maps, several times for each node.
+  // Here are the answers for the ONNX domain that were not nullptr.
+  thread_local absl::flat_hash_map<std::pair<absl::string_view, int>, const OpSchema*> known;
+  if (domain.empty()) {
+    const auto found = known.find({op_type, version});
+    if (found != known.end()) return found->second;
+  }
+  const OpSchema* schema =
+      onnx::OpSchemaRegistry::Schema(std::string(op_type), version, std::string(domain));
+  if (domain.empty() && schema != nullptr) known.try_emplace({schema->Name(), version}, schema);
+  return schema;
 }
 
 absl::StatusOr<bool> CheckNode(const Node& node, absl::string_view label) {

@@ -27,8 +27,7 @@ struct CountingEvaluator {
 absl::StatusOr<Model> Folded(const onnx::ModelProto& proto, const Evaluator& evaluate) {
   auto model = Read(proto);
   if (!model.ok()) return model;
-  absl::Status status = BringToWorkingOpset(*model);
-  if (status.ok()) status = InferAndFold(*model, evaluate);
+  const absl::Status status = InferAndFold(*model, evaluate);
   if (!status.ok()) return status;
   return model;
 }

@@ -175,6 +175,43 @@ const Form kForms[] = {
      "  q = QuantizeLinear(x, s, z) y = DequantizeLinear<output_dtype=0>(q, s, z) }"},
     {"RmsNormalization", 23,
      "(float[2,3,4] x, float[4] w) => (float[2,3,4] y) { y = RMSNormalization(x, w) }"},
+    {"RmsNormalizationOfTwoAxes", 23,
+     "(float[2,3,4] x, float[3,4] w) => (float[2,3,4] y) {"
+     "  y = RMSNormalization<axis=1, epsilon=0.5>(x, w) }"},
+    {"RmsNormalizationOfHalves", 23,
+     "(float[2,3,4] x, float[4] w) => (float[2,3,4] y) {"
+     "  h = Cast<to=10>(x) v = Cast<to=10>(w) z = RMSNormalization(h, v) y = Cast<to=1>(z) }",
+     "(float[2,3,4] x, float[4] w) => (float[2,3,4] y) {"
+     "  h = Cast<to=10>(x) f = Cast<to=1>(h) e = Constant<value = float {0.00001}>()"
+     "  q = Mul(f, f) a = Constant<value = int64[1] {-1}>() m = ReduceMean(q, a) s = Add(m, e)"
+     "  r = Sqrt(s) d = Div(f, r) n = Cast<to=10>(d) v = Cast<to=10>(w) z = Mul(n, v)"
+     "  y = Cast<to=1>(z) }"},
+    {"Attention", 23,
+     "(float[2,3,4,5] q, float[2,3,6,5] k, float[2,3,6,2] v) => (float[2,3,4,2] y) {"
+     "  y = Attention(q, k, v) }"},
+    {"AttentionByFlatHeads", 23,
+     "(float[2,4,20] q, float[2,6,10] k, float[2,6,6] v) => (float[2,4,12] y) {"
+     "  y = Attention<q_num_heads=4, kv_num_heads=2, scale=0.7, softcap=1.5>(q, k, v) }"},
+    {"AttentionOfGroups", 24,
+     "(float[1,4,3,5] q, float[1,2,6,5] k, float[1,2,6,5] v) => (float[1,4,3,5] y) {"
+     "  y = Attention(q, k, v) }"},
+    {"AttentionWithNumbersAsMask", 23,
+     "(float[1,2,3,5] q, float[1,2,6,5] k, float[1,2,6,5] v, float[3,6] m)"
+     " => (float[1,2,3,5] y) { y = Attention(q, k, v, m) }"},
+    {"AttentionWithBooleanMask", 23,
+     "(float[1,2,3,5] q, float[1,2,3,5] k, float[1,2,3,5] v, float[1,1,3,3] m)"
+     " => (float[1,2,3,5] y) {"
+     "  z = Constant<value = float {0}>() n = Greater(m, z)"
+     "  d = Constant<value = bool[3,3] {1,0,0,0,1,0,0,0,1}>() b = Or(n, d)"
+     "  y = Attention<is_causal=1>(q, k, v, b) }"},
+    {"AttentionWithPast", 23,
+     "(float[1,2,3,5] q, float[1,2,3,5] k, float[1,2,3,5] v, float[1,2,4,5] a, float[1,2,4,5] b)"
+     " => (float[1,2,3,5] y, float[1,2,7,5] c, float[1,2,7,5] d) {"
+     "  y, c, d = Attention<is_causal=1>(q, k, v, , a, b) }"},
+    {"AttentionThatReturnsScores", 23,
+     "(float[1,2,3,5] q, float[1,2,6,5] k, float[1,2,6,5] v)"
+     " => (float[1,2,3,5] y, float[1,2,3,6] s) {"
+     "  y, , , s = Attention<qk_matmul_output_mode=3>(q, k, v) }"},
     {"Swish", 24, "(float[2,3] x) => (float[2,3] y) { y = Swish<alpha=1.5>(x) }"},
 };
 
@@ -218,6 +255,25 @@ TEST(Opset, NativeFunctionsAreNotExpanded) {
               "  a = Gelu(x) b = HardSwish(a) c = Mish(b) y = LayerNormalization(c, s) }"});
   ASSERT_THAT(model, IsOk());
   EXPECT_EQ(model->graph.nodes.size(), 4);
+}
+
+// With known sizes and without a mask, an Attention becomes six nodes, not ONNX's function of 70.
+TEST(Opset, AnAttentionOfKnownSizesBecomesFewNodes) {
+  const auto model =
+      Lifted({"", 23,
+              "(float[1,2,3,4] q, float[1,2,3,4] k, float[1,2,3,4] v) => (float[1,2,3,4] y) {"
+              "  y = Attention(q, k, v) }"});
+  ASSERT_THAT(model, IsOk());
+  EXPECT_EQ(model->graph.nodes.size(), 6);  // Transpose, Mul, Mul, MatMul, Softmax, MatMul
+}
+
+TEST(Opset, AnAttentionOfFreeSizesBecomesItsFunction) {
+  const auto model =
+      Lifted({"", 23,
+              "(float[1,2,N,4] q, float[1,2,M,4] k, float[1,2,M,4] v) => (float[1,2,N,4] y) {"
+              "  y = Attention(q, k, v) }"});
+  ASSERT_THAT(model, IsOk());
+  EXPECT_GT(model->graph.nodes.size(), 30);
 }
 
 TEST(Opset, AnExpandedNodeKeepsItsOrigin) {

@@ -1,0 +1,218 @@
+// The lifts of Attention (from opset 23) and RMSNormalization (23). Each emits the nodes of the function
+// that ONNX defines for the operator, with the sizes and constants that the function computes already
+// computed: a tenth of its nodes. If a form needs more than that, they emit nothing, and the function is
+// inlined (opset_function.cc).
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <numeric>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "importer/edit.h"
+#include "importer/opset/opset_lifts.h"
+
+namespace anemone {
+namespace {
+
+constexpr double kMinusInfinity = -std::numeric_limits<double>::infinity();
+// The largest causal mask, in elements, that is written.
+constexpr int64_t kMostMasked = int64_t{1} << 22;
+
+using Sizes = std::vector<int64_t>;
+
+enum Input : size_t { kQuery, kKey, kValue, kMask, kPastKey, kPastValue };
+
+// The sizes of an Attention, as batch x heads x rows x size.
+struct Form {
+  bool is_flat = false;  // heads and size are one axis of the inputs: batch x rows x (heads * size)
+  DataType type = DataType::kUndefined;
+  int64_t batch = 0, heads = 0, key_heads = 0, queries = 0, past = 0, keys = 0, size = 0, v_size = 0;
+  bool is_causal = false;
+  float softcap = 0;
+  float root_of_scale = 1;  // the factor of the queries, and of the keys
+};
+
+ValueId CastTo(LiftContext& c, ValueId x, DataType from, DataType to) {
+  return from == to ? x : c.Emit("Cast", {x}, {{"to", static_cast<int64_t>(to)}});
+}
+
+ValueId Reshape(LiftContext& c, ValueId x, const Sizes& dims) {
+  return c.Emit("Reshape", {x, c.Ints(dims)}, {{"allowzero", int64_t{1}}});
+}
+
+std::optional<Sizes> SizesOf(const LiftContext& c, size_t input) {
+  const ValueId id = c.input(input);
+  if (id == kNone || !c.value(id).is_static()) return std::nullopt;
+  return c.value(id).dims();
+}
+
+// Sets the sizes; false if they are not known or do not fit together.
+bool SetSizes(const LiftContext& c, Form& form) {
+  const auto q = SizesOf(c, kQuery), k = SizesOf(c, kKey), v = SizesOf(c, kValue);
+  if (!q || !k || !v || k->size() != q->size() || v->size() != q->size()) return false;
+  form.type = c.value(c.input(kQuery)).type;
+  form.batch = (*q)[0];
+  form.heads = IntOr(c.node(), "q_num_heads", 0);
+  form.key_heads = IntOr(c.node(), "kv_num_heads", 0);
+  form.is_flat = form.heads > 0 && form.key_heads > 0;
+  if (q->size() != (form.is_flat ? 3 : 4)) return false;
+  if (!form.is_flat) {
+    form.heads = (*q)[1];
+    form.key_heads = (*k)[1];
+  }
+  if (form.heads <= 0 || form.key_heads <= 0 || form.heads % form.key_heads != 0) return false;
+  form.queries = (*q)[q->size() - 2];
+  form.keys = (*k)[k->size() - 2];
+  form.size = q->back() / (form.is_flat ? form.heads : 1);
+  form.v_size = v->back() / (form.is_flat ? form.key_heads : 1);
+  if (const auto past = SizesOf(c, kPastKey)) {
+    if (past->size() != 4) return false;
+    form.past = (*past)[2];
+    form.keys += form.past;
+  } else if (c.input(kPastKey) != kNone) {
+    return false;
+  }
+  return form.size > 0 && form.keys > 0 && form.queries <= kMostMasked / form.keys;
+}
+
+// nullopt if only the function of ONNX has this form.
+std::optional<Form> FormOf(const LiftContext& c) {
+  const Node& node = c.node();
+  for (const Attribute& attribute : node.attributes) {
+    const absl::string_view known[] = {"is_causal",   "kv_num_heads", "q_num_heads", "qk_matmul_output_mode",
+                                       "scale",       "softcap",      "softmax_precision"};
+    if (std::find(std::begin(known), std::end(known), attribute.name) == std::end(known)) {
+      return std::nullopt;
+    }
+  }
+  const bool has_past = c.input(kPastKey) != kNone;
+  if (c.input(6) != kNone || c.output(3) != kNone || has_past != (c.input(kPastValue) != kNone)) {
+    return std::nullopt;
+  }
+  Form form;
+  if (!SetSizes(c, form) || !IsFloating(form.type)) return std::nullopt;
+  for (size_t i = kQuery; i <= kPastValue; ++i) {
+    const ValueId id = c.input(i);
+    const bool may_be_bool = i == kMask && id != kNone && c.value(id).type == DataType::kBool;
+    if (id != kNone && !may_be_bool && c.value(id).type != form.type) return std::nullopt;
+  }
+  const auto type = static_cast<int64_t>(form.type);
+  if (IntOr(node, "softmax_precision", type) != type) return std::nullopt;
+  if (c.input(kMask) != kNone) {
+    const auto mask = SizesOf(c, kMask);
+    if (!mask || mask->size() < 2 || mask->size() > 4 || mask->back() != form.keys) {
+      return std::nullopt;
+    }
+  }
+  form.is_causal = IntOr(node, "is_causal", 0) == 1;
+  form.softcap = FloatOr(node, "softcap", 0);
+  const float scale = FloatOr(node, "scale", 1 / std::sqrt(static_cast<float>(form.size)));
+  form.root_of_scale = std::sqrt(scale);
+  return form;
+}
+
+// batch x heads x rows x size of a query, key or value.
+ValueId ByHead(LiftContext& c, const Form& form, size_t input, int64_t heads, int64_t rows,
+               int64_t size) {
+  if (!form.is_flat) return c.input(input);
+  const ValueId split = Reshape(c, c.input(input), {form.batch, rows, heads, size});
+  return c.Emit("Transpose", {split}, {{"perm", Sizes{0, 2, 1, 3}}});
+}
+
+// The key or value behind its past, also as output `present`, and with each head repeated.
+ValueId AllKeys(LiftContext& c, const Form& form, size_t input, size_t past, size_t present,
+                int64_t size) {
+  ValueId x = ByHead(c, form, input, form.key_heads, form.keys - form.past, size);
+  if (c.input(past) != kNone) x = c.Emit("Concat", {c.input(past), x}, {{"axis", int64_t{2}}});
+  if (c.output(present) != kNone) {
+    c.Emit("Identity", {x});
+    c.emitted().back().outputs = {c.output(present)};
+  }
+  const int64_t repeats = form.heads / form.key_heads;
+  if (repeats == 1) return x;
+  const ValueId each = c.Emit("Unsqueeze", {x, c.Ints({2})});
+  const ValueId all = c.Emit(
+      "Expand", {each, c.Ints({form.batch, form.key_heads, repeats, form.keys, size})});
+  return Reshape(c, all, {form.batch, form.heads, form.keys, size});
+}
+
+// What is added to the scores: 0 for a key that a query attends to, minus infinity for others, or the
+// numbers of the mask. kNone if there is nothing to add.
+ValueId Bias(LiftContext& c, const Form& form) {
+  ValueId bias = c.input(kMask);
+  if (bias != kNone && c.value(bias).type == DataType::kBool) {
+    bias = c.Emit("Where",
+                  {bias, c.Scalar(form.type, 0), c.Scalar(form.type, kMinusInfinity)});
+  }
+  if (!form.is_causal) return bias;
+  std::vector<double> numbers(form.queries * form.keys);
+  for (int64_t i = 0; i < form.queries; ++i) {
+    const int64_t kept = std::min(form.keys, i + form.past + 1);
+    std::fill(numbers.begin() + i * form.keys + kept, numbers.begin() + (i + 1) * form.keys,
+              kMinusInfinity);
+  }
+  const ValueId causal =
+      c.Constant(FromDoubles(form.type, {form.queries, form.keys}, numbers));
+  return bias == kNone ? causal : c.Emit("Add", {bias, causal});
+}
+
+// The weights of a row are 0, and not NaN, if its mask is minus infinity for every key.
+ValueId WithoutMaskedRows(LiftContext& c, const Form& form, ValueId weights, ValueId bias) {
+  const ValueId most = c.Emit("ReduceMax", {bias, c.Ints({-1})});
+  const ValueId is_masked = c.Emit("Equal", {most, c.Scalar(form.type, kMinusInfinity)});
+  return c.Emit("Where", {is_masked, c.Scalar(form.type, 0), weights});
+}
+
+}  // namespace
+
+absl::Status LiftAttention(LiftContext& c) {
+  const std::optional<Form> form = FormOf(c);
+  if (!form.has_value()) return absl::OkStatus();
+  const ValueId q = ByHead(c, *form, kQuery, form->heads, form->queries, form->size);
+  const ValueId k = AllKeys(c, *form, kKey, kPastKey, 1, form->size);
+  const ValueId v = AllKeys(c, *form, kValue, kPastValue, 2, form->v_size);
+  const ValueId turned = c.Emit("Transpose", {k}, {{"perm", Sizes{0, 1, 3, 2}}});
+  const ValueId root = c.Scalar(form->type, form->root_of_scale);
+  ValueId scores =
+      c.Emit("MatMul", {c.Emit("Mul", {q, root}), c.Emit("Mul", {turned, root})});
+  if (form->softcap != 0) {
+    const ValueId cap = c.Scalar(form->type, form->softcap);
+    scores = c.Emit("Mul", {c.Emit("Tanh", {c.Emit("Div", {scores, cap})}), cap});
+  }
+  const ValueId bias = Bias(c, *form);
+  if (bias != kNone) scores = c.Emit("Add", {scores, bias});
+  ValueId weights = c.Emit("Softmax", {scores}, {{"axis", int64_t{-1}}});
+  if (c.input(kMask) != kNone) weights = WithoutMaskedRows(c, *form, weights, bias);
+  if (!form->is_flat) return c.EmitLast("MatMul", {weights, v});
+  const ValueId rows =
+      c.Emit("Transpose", {c.Emit("MatMul", {weights, v})}, {{"perm", Sizes{0, 2, 1, 3}}});
+  const Sizes flat = {form->batch, form->queries, form->heads * form->v_size};
+  return c.EmitLast("Reshape", {rows, c.Ints(flat)}, {{"allowzero", int64_t{1}}});
+}
+
+absl::Status LiftRmsNormalization(LiftContext& c) {
+  const Node& node = c.node();
+  const DataType type = c.value(c.input(0)).type;
+  const std::optional<Shape>& shape = c.value(c.input(0)).shape;
+  if (!shape.has_value() || !IsFloating(type)) return absl::OkStatus();
+  const auto rank = static_cast<int64_t>(shape->size());
+  const int64_t given = IntOr(node, "axis", -1);
+  const int64_t axis = given < 0 ? given + rank : given;
+  const auto inner =
+      static_cast<DataType>(IntOr(node, "stash_type", static_cast<int64_t>(DataType::kFloat)));
+  const DataType scale = c.value(c.input(1)).type;
+  if (axis < 0 || axis >= rank || !IsFloating(inner) || scale != type) return absl::OkStatus();
+  Sizes axes(rank - axis);
+  std::iota(axes.begin(), axes.end(), axis);
+  const ValueId x = CastTo(c, c.input(0), type, inner);
+  const ValueId mean = c.Emit("ReduceMean", {c.Emit("Mul", {x, x}), c.Ints(axes)});
+  const ValueId epsilon = c.Scalar(inner, FloatOr(node, "epsilon", 1e-5f));
+  const ValueId root = c.Emit("Sqrt", {c.Emit("Add", {mean, epsilon})});
+  const ValueId normal = CastTo(c, c.Emit("Div", {x, root}), inner, type);
+  return c.EmitLast("Mul", {normal, c.input(1)});
+}
+
+}  // namespace anemone
