@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/status_macros.h"
+#include "importer/elements.h"
 
 namespace anemone {
 
@@ -87,7 +90,35 @@ absl::StatusOr<DataType> ContribBody::FloatTypeOf(size_t index) {
       absl::StrCat("input ", index, " is ", DataTypeName(type), ", want float32 or float16"));
 }
 
+namespace {
+
+// The largest constant of an Aside that is looked for.
+constexpr size_t kMostKeyBytes = size_t{1} << 16;
+
+// Appends bytes behind their number, so that no two lists of them are the same text.
+void AppendBytes(std::string& key, absl::string_view bytes) {
+  absl::StrAppend(&key, bytes.size(), ":", bytes, ";");
+}
+
+// False for an attribute that has no key.
+bool AppendAttribute(std::string& key, const Attribute& attribute) {
+  AppendBytes(key, attribute.name);
+  if (const auto* number = std::get_if<int64_t>(&attribute.value)) {
+    absl::StrAppend(&key, "i", *number, ";");
+  } else if (const auto* text = std::get_if<std::string>(&attribute.value)) {
+    AppendBytes(key, *text);
+  } else if (const auto* numbers = std::get_if<Sizes>(&attribute.value)) {
+    absl::StrAppend(&key, "l", absl::StrJoin(*numbers, ","), ";");
+  } else {
+    return false;
+  }
+  return true;
+}
+
+}  // namespace
+
 ContribBody::Aside::Aside(ContribBody& body, absl::string_view what) : body_(body) {
+  body.is_aside_ = true;
   const std::vector<OriginId>& call = body.node().origins;
   // Not needed in the body of an If or Loop, which is on the CPU as a whole.
   if (call.empty() || &body.graph() != &body.model().graph) return;
@@ -99,9 +130,53 @@ ContribBody::Aside::Aside(ContribBody& body, absl::string_view what) : body_(bod
   body.set_origins({static_cast<OriginId>(origins.size() - 1)});
 }
 
+ContribBody::Aside::~Aside() {
+  body_.is_aside_ = false;
+  body_.set_origins(body_.node().origins);
+}
+
+ValueId ContribBody::Once(std::string key, absl::FunctionRef<ValueId()> make) {
+  for (const AsideValues* made : {&earlier_asides_, &std::as_const(new_asides_)}) {
+    if (const auto found = made->find(key); found != made->end()) return found->second;
+  }
+  const ValueId value = make();
+  new_asides_.emplace(std::move(key), value);
+  return value;
+}
+
+ValueId ContribBody::Emit(absl::string_view op_type, std::vector<ValueId> inputs,
+                          std::vector<Attribute> attributes) {
+  if (!is_aside_) return LiftContext::Emit(op_type, std::move(inputs), std::move(attributes));
+  std::string key = absl::StrCat(op_type, "(", absl::StrJoin(inputs, ","), ")");
+  bool has_key = true;
+  for (const Attribute& attribute : attributes) has_key &= AppendAttribute(key, attribute);
+  const auto make = [&] {
+    return LiftContext::Emit(op_type, std::move(inputs), std::move(attributes));
+  };
+  return has_key ? Once(std::move(key), make) : make();
+}
+
+ValueId ContribBody::Constant(Tensor tensor) {
+  if (!is_aside_ || tensor.bytes().size() > kMostKeyBytes) {
+    return LiftContext::Constant(std::move(tensor));
+  }
+  std::string key = absl::StrCat(tensor.is_fill(), DataTypeName(tensor.type()), "[",
+                                 absl::StrJoin(tensor.dims(), ","), "]");
+  AppendBytes(key, {reinterpret_cast<const char*>(tensor.bytes().data()), tensor.bytes().size()});
+  return Once(std::move(key), [&] { return LiftContext::Constant(std::move(tensor)); });
+}
+
+ValueId ContribBody::Ints(const std::vector<int64_t>& values) {
+  return Constant(Tensor::Int64s({static_cast<int64_t>(values.size())}, values));
+}
+
+ValueId ContribBody::Scalar(DataType type, double value) {
+  return Constant(FromDoubles(type, {}, {value}));
+}
+
 absl::Status ContribBody::Give(size_t index, ValueId value) {
   if (!Makes(index)) return absl::OkStatus();
-  Emit("Identity", {value});
+  LiftContext::Emit("Identity", {value});
   emitted().back().outputs = {output(index)};
   return absl::OkStatus();
 }
@@ -124,7 +199,7 @@ ValueId ContribBody::Slice(ValueId value, int64_t axis, int64_t from, int64_t to
 }
 
 std::vector<ValueId> ContribBody::Split(ValueId value, int64_t axis, const Sizes& sizes) {
-  Emit("Split", {value, Ints(sizes)}, {{"axis", axis}});
+  LiftContext::Emit("Split", {value, Ints(sizes)}, {{"axis", axis}});
   const size_t split = emitted().size() - 1;
   std::vector<ValueId> parts = emitted()[split].outputs;
   while (parts.size() < sizes.size()) parts.push_back(NewValue());

@@ -18,6 +18,8 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -32,11 +34,16 @@ class ContribBody : public LiftContext {
   // Returns the constant of a value, computed on demand, or null if it is not constant.
   using Constants = std::function<absl::StatusOr<const Tensor*>(ValueId)>;
 
+  // What the Asides of a graph have computed, by how they did it.
+  using AsideValues = absl::flat_hash_map<std::string, ValueId>;
+
+  // `asides` are those of the bodies in this graph so far.
   ContribBody(Model& model, Graph& graph, NameScope& names, const Node& node, Constants constants,
-              bool gap_in_caches)
+              bool gap_in_caches, const AsideValues& asides)
       : LiftContext(model, graph, names, node),
         constants_(std::move(constants)),
-        gap_in_caches_(gap_in_caches) {}
+        gap_in_caches_(gap_in_caches),
+        earlier_asides_(asides) {}
 
   bool gap_in_caches() const { return gap_in_caches_; }  // ImportOptions
 
@@ -70,17 +77,28 @@ class ContribBody : public LiftContext {
 
   // While an Aside exists, emitted nodes have a separate origin, "<origin>/<what>". Use it for
   // nodes that only prepare integers: no engine unit reads integers, so with the origin of the call
-  // they would put the whole call on the CPU.
+  // they would put the whole call on the CPU. What an earlier Aside of the graph has computed is not
+  // emitted again: every layer of a model may ask for the same mask and the same positions.
   class Aside {
    public:
     Aside(ContribBody& body, absl::string_view what);
-    ~Aside() { body_.set_origins(body_.node().origins); }
+    ~Aside();
     Aside(const Aside&) = delete;
     Aside& operator=(const Aside&) = delete;
 
    private:
     ContribBody& body_;
   };
+
+  // As in LiftContext.
+  ValueId Emit(absl::string_view op_type, std::vector<ValueId> inputs,
+               std::vector<Attribute> attributes = {});
+  ValueId Constant(Tensor tensor);
+  ValueId Ints(const std::vector<int64_t>& values);
+  ValueId Scalar(DataType type, double value);
+
+  // What the Asides of this body have computed besides `asides`.
+  AsideValues& new_asides() { return new_asides_; }
 
   // Makes `value` output `index` of the node, if the node has that output.
   absl::Status Give(size_t index, ValueId value);
@@ -104,8 +122,14 @@ class ContribBody : public LiftContext {
   template <class T>
   const T* Find(absl::string_view name);
 
+  // The value that has this key, or the one that `make` makes.
+  ValueId Once(std::string key, absl::FunctionRef<ValueId()> make);
+
   Constants constants_;
   const bool gap_in_caches_;
+  const AsideValues& earlier_asides_;
+  AsideValues new_asides_;
+  bool is_aside_ = false;
   std::optional<std::string> kept_;
   std::set<std::string> asked_;  // attributes that were read, with the right type
 };

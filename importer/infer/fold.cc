@@ -53,6 +53,7 @@ struct Walk {
   std::vector<Node> kept;
   std::vector<Node> pending;  // to be evaluated
   absl::flat_hash_set<ValueId> pending_values;
+  ContribBody::AsideValues asides;
 };
 
 class Folder {
@@ -271,7 +272,7 @@ absl::StatusOr<bool> Folder::InlineContrib(Walk& walk, Node& node) {
   const size_t origins = model_.origins.size();
   ContribBody body(
       model_, walk.graph, names_, node, [this](ValueId id) { return ConstantOf(id); },
-      gap_in_caches_);
+      gap_in_caches_, walk.asides);
   ANEMONE_ASSIGN_OR_RETURN(const std::optional<std::string> kept, ExpandContrib(body));
   walk.uses.resize(walk.graph.values.size());
   if (kept) {
@@ -280,6 +281,7 @@ absl::StatusOr<bool> Folder::InlineContrib(Walk& walk, Node& node) {
     WarnKept(node, *kept);
     return false;
   }
+  walk.asides.merge(body.new_asides());
   ANEMONE_RETURN_IF_ERROR(VisitInstead(walk, std::exchange(body.emitted(), {})));
   return true;
 }

@@ -1,5 +1,6 @@
 """Where ONNX Runtime's library is. Apart from what needs Anemone's own, for the command."""
 
+import functools
 import importlib.util
 import os
 import pathlib
@@ -9,8 +10,11 @@ import sys
 def ort_library() -> str:
     """The library that the environment names, else of the installed onnxruntime, which is not
     imported for it; else empty, and the C++ library searches."""
-    if named := os.environ.get("ANEMONE_ORT_LIBRARY"):
-        return named
+    return os.environ.get("ANEMONE_ORT_LIBRARY") or _installed_library()
+
+
+@functools.cache
+def _installed_library() -> str:
     spec = importlib.util.find_spec("onnxruntime")
     pattern = "libonnxruntime.*dylib" if sys.platform == "darwin" else "libonnxruntime.so*"
     for folder in (spec and spec.submodule_search_locations) or ():

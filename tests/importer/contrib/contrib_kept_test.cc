@@ -409,9 +409,10 @@ TEST(ContribErrorTest, AnErrorOfAConstantIsAnError) {
   const Node node = model->graph.nodes.back();
   NameScope names(model->graph);
   absl::Status failed = absl::UnimplementedError("the constant cannot be computed");
+  const ContribBody::AsideValues asides;
   ContribBody body(
       *model, model->graph, names, node, [&](ValueId) { return failed; },
-      /*gap_in_caches=*/false);
+      /*gap_in_caches=*/false, asides);
   EXPECT_EQ(ExpandContrib(body).status(), failed);
   EXPECT_FALSE(body.kept());
 }

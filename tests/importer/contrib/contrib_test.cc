@@ -42,7 +42,7 @@ const ContribForm kActivations[] = {
      "(bool c, float[2,3,8] x) => (float[2,3,8] y) { y = If(c) <"
      "  then_branch = t () => (float[2,3,8] a) { a = ms.Gelu(x) },"
      "  else_branch = e () => (float[2,3,8] b) { b = ms.FastGelu(x) }> }"},
-    // An older opset is lifted first, which needs the types after the operator.
+    // An old form is converted by the types behind the operator.
     {"GeluBeforeAnOldReduction",
      "(float[2,3,8] x) => (float[2,3,1] y) { g = ms.Gelu(x) y = ReduceMean<axes = [-1]>(g) }", "",
      11},
@@ -407,6 +407,33 @@ const ContribForm kRotations[] = {
 };
 INSTANTIATE_TEST_SUITE_P(Rotations, ContribTest, testing::ValuesIn(kRotations),
                          testing::PrintToStringParamName());
+
+size_t CountOf(const Graph& graph, absl::string_view op_type) {
+  return std::count_if(graph.nodes.begin(), graph.nodes.end(),
+                       [&](const Node& node) { return node.op_type == op_type; });
+}
+
+TEST(ContribAside, LayersShareTheirMask) {
+  const Model ours = ExpectSameOnOrt(ContribModel(
+      "(float[2,5,8] q, float[2,5,8] k, float[2,5,8] v, int32[2] r) => (float[2,5,8] y) {"
+      "  e = Constant<value = int32 {4}>() m = Min(r, e)"
+      "  a = ms.MultiHeadAttention<num_heads = 2>(q, k, v, , m)"
+      "  b = ms.MultiHeadAttention<num_heads = 2>(a, k, v, , m)"
+      "  y = ms.MultiHeadAttention<num_heads = 2, mask_filter_value = -5.0>(b, k, v, , m) }"));
+  EXPECT_EQ(CountOf(ours.graph, "Less"), 1);
+  EXPECT_EQ(CountOf(ours.graph, "Where"), 2);  // one for each value that fills it
+}
+
+TEST(ContribAside, LayersShareTheirPositions) {
+  const Model ours = ExpectSameOnOrt(ContribModel(
+      "(float[2,3,16] x, float[2,3,16] z, float[10,4] c, float[10,4] s, float[10,4] d)"
+      " => (float[2,3,16] y, float[2,3,16] w, float[2,3,16] v) {"
+      "  i = Constant<value = int64[1] {2}>()"
+      "  y = ms.RotaryEmbedding<num_heads = 2>(x, i, c, s)"
+      "  w = ms.RotaryEmbedding<num_heads = 2>(z, i, c, s)"
+      "  v = ms.RotaryEmbedding<num_heads = 2>(z, i, d, s) }"));
+  EXPECT_EQ(CountOf(ours.graph, "Gather"), 3);  // of c, s and d
+}
 
 }  // namespace
 }  // namespace anemone
