@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "importer/operators/operators.h"
 #include "importer/opset/opsets.h"
 #include "importer/write/to_onnx.h"
 
@@ -49,6 +50,25 @@ std::vector<bool> OptionalInputs(const OnnxModel& model) {
   }
   const bool any = std::find(optional.begin(), optional.end(), true) != optional.end();
   return any ? optional : std::vector<bool>();
+}
+
+// Operators that no fusion of ONNX Runtime begins with, besides those that move elements.
+constexpr absl::string_view kUnfused[] = {
+    "Add", "And",  "Cast", "Equal", "Greater",   "GreaterOrEqual", "Less", "LessOrEqual", "Mul",
+    "Not", "Or",   "Range", "ReduceSum", "Shape", "Size", "Sub", "Where"};
+
+// Fusions begin with products, normalizations, functions of floats and quantized nodes. To look for them
+// is a third of the time to open a small session, so it is not done for a part that only prepares
+// integers, masks and embeddings.
+bool MayHaveFusions(const onnx::GraphProto& graph) {
+  return std::any_of(graph.node().begin(), graph.node().end(), [](const onnx::NodeProto& node) {
+    const Operator* row = FindOperator(node.domain(), node.op_type());
+    const bool moves = row != nullptr && row->moves != Moves::kNo;
+    const bool is_known = node.domain().empty() &&
+                          std::find(std::begin(kUnfused), std::end(kUnfused), node.op_type()) !=
+                              std::end(kUnfused);
+    return !moves && !is_known;
+  });
 }
 
 absl::StatusOr<size_t> PlaceOf(const std::string& name, absl::Span<const std::string> names,
@@ -96,12 +116,14 @@ absl::StatusOr<std::unique_ptr<CpuSegment>> CpuSegment::Create(
 
 absl::StatusOr<std::unique_ptr<CpuSegment>> CpuSegment::FromModel(
     std::shared_ptr<const OrtRuntime> runtime, OnnxModel model, const CpuSegmentOptions& options) {
-  std::unique_ptr<CpuSegment> segment(new CpuSegment(
-      std::move(runtime), absl::StrCat("CPU segment at ", options.label), options.session));
+  CpuSessionOptions opening = options.session;
+  if (!MayHaveFusions(model.proto.graph())) opening.optimization = OrtOptimization::kBasic;
+  std::unique_ptr<CpuSegment> segment(
+      new CpuSegment(std::move(runtime), absl::StrCat("CPU segment at ", options.label), opening));
   segment->may_miss_ = OptionalInputs(model);
   if (!segment->may_miss_.empty()) segment->model_ = model;
   auto session =
-      CpuSession::FromModel(segment->runtime_, segment->where_, std::move(model), options.session);
+      CpuSession::FromModel(segment->runtime_, segment->where_, std::move(model), opening);
   if (!session.ok()) {
     return absl::Status(
         session.status().code(),
