@@ -3,12 +3,18 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/hash/hash.h"
 #include "importer/operators/families.h"
 
 namespace anemone {
 namespace {
 
 using Name = std::pair<absl::string_view, absl::string_view>;  // domain and operator
+
+// Few operators have the same name in two domains.
+struct HashOfOperator {
+  size_t operator()(const Name& name) const { return absl::HashOf(name.second); }
+};
 
 constexpr absl::Span<const Operator> (*kFamilies[])() = {ElementwiseOperators, MovingOperators,
                                                          LayerOperators, ContribOperators};
@@ -25,7 +31,7 @@ std::vector<const Operator*> AllOperators() {
 
 const Operator* FindOperator(absl::string_view domain, absl::string_view op_type) {
   static const auto& rows = *[] {
-    auto* by_name = new absl::flat_hash_map<Name, const Operator*>;
+    auto* by_name = new absl::flat_hash_map<Name, const Operator*, HashOfOperator>;
     for (const Operator* row : AllOperators())
       by_name->emplace(Name(row->domain, row->op_type), row);
     return by_name;

@@ -1,6 +1,5 @@
-// The lifts of Attention (from opset 23) and RMSNormalization (23). Each emits the nodes of the function
-// that ONNX defines for the operator, with the sizes and constants that the function computes already
-// computed: a tenth of its nodes. If a form needs more than that, they emit nothing, and the function is
+// The lifts of Attention and RMSNormalization (from opset 23). Each emits the nodes of the function that
+// ONNX defines for the operator, but without those that compute sizes and constants: a tenth of them. If a form needs more than that, they emit nothing, and the function is
 // inlined (opset_function.cc).
 #include <algorithm>
 #include <cmath>
@@ -32,7 +31,7 @@ struct Form {
   int64_t batch = 0, heads = 0, key_heads = 0, queries = 0, past = 0, keys = 0, size = 0, v_size = 0;
   bool is_causal = false;
   float softcap = 0;
-  float root_of_scale = 1;  // the factor of the queries, and of the keys
+  float scale = 1;
 };
 
 ValueId CastTo(LiftContext& c, ValueId x, DataType from, DataType to) {
@@ -109,8 +108,7 @@ std::optional<Form> FormOf(const LiftContext& c) {
   }
   form.is_causal = IntOr(node, "is_causal", 0) == 1;
   form.softcap = FloatOr(node, "softcap", 0);
-  const float scale = FloatOr(node, "scale", 1 / std::sqrt(static_cast<float>(form.size)));
-  form.root_of_scale = std::sqrt(scale);
+  form.scale = FloatOr(node, "scale", 1 / std::sqrt(static_cast<float>(form.size)));
   return form;
 }
 
@@ -175,9 +173,9 @@ absl::Status LiftAttention(LiftContext& c) {
   const ValueId k = AllKeys(c, *form, kKey, kPastKey, 1, form->size);
   const ValueId v = AllKeys(c, *form, kValue, kPastValue, 2, form->v_size);
   const ValueId turned = c.Emit("Transpose", {k}, {{"perm", Sizes{0, 1, 3, 2}}});
-  const ValueId root = c.Scalar(form->type, form->root_of_scale);
-  ValueId scores =
-      c.Emit("MatMul", {c.Emit("Mul", {q, root}), c.Emit("Mul", {turned, root})});
+  // The function multiplies queries and keys by the root of the scale, for the same range of scores.
+  const ValueId scaled = c.Emit("Mul", {q, c.Scalar(form->type, form->scale)});
+  ValueId scores = c.Emit("MatMul", {scaled, turned});
   if (form->softcap != 0) {
     const ValueId cap = c.Scalar(form->type, form->softcap);
     scores = c.Emit("Mul", {c.Emit("Tanh", {c.Emit("Div", {scores, cap})}), cap});
