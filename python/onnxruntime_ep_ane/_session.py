@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import functools
 import math
 import threading
 import warnings
@@ -85,6 +86,12 @@ def _check_names(ports: Mapping[str, Port], inputs: Mapping[str, Value]) -> None
         raise ValueError(f"input {first.name!r}: missing; give a value of type {_wanted(first)} for it{others}")
 
 
+@functools.cache  # NumPy makes the name anew each time
+def _onnx_name(dtype: np.dtype[Any]) -> str:
+    return _ONNX_NAMES.get(dtype.name, dtype.name)
+
+
+@functools.cache
 def _dtype(name: str, port: str) -> np.dtype[Any]:
     try:
         return np.dtype(name)
@@ -120,6 +127,8 @@ def _unpacked(packed: _Bytes, bits: int, count: int, is_signed: bool) -> _Bytes:
 def _array_of(port: Port, value: Value) -> npt.NDArray[Any]:
     """The value as an array. Raises ValueError if it is none, or if a value of Python's own types does
     not become an array of the port's type."""
+    if isinstance(value, np.ndarray) and value.dtype.kind != "O":
+        return value
     got = "None" if value is None else f"a {type(value).__name__}"
     remedy = f"give np.asarray(..., '{'str' if port.dtype == 'string' else port.dtype}')"
     if value is None and port.has_default:
@@ -132,7 +141,7 @@ def _array_of(port: Port, value: Value) -> npt.NDArray[Any]:
         is_array = all(isinstance(item, (str, bytes)) for item in array.flat)
         got += "" if value is None else " of objects"
     else:
-        name = "string" if array.dtype.kind in "UST" else _ONNX_NAMES.get(array.dtype.name, array.dtype.name)
+        name = "string" if array.dtype.kind in "UST" else _onnx_name(array.dtype)
         is_array = port.kind != "tensor" or isinstance(value, (np.ndarray, np.generic)) or port.dtype == name
         got += f", of which NumPy makes {_typed(name, array.shape)}"
     if not is_array:
@@ -147,7 +156,7 @@ def _array_to_cpp(array: npt.NDArray[Any]) -> _anemone.Array:
             for text in array.ravel().tolist()
         ]
         return "string", array.shape, strings
-    name = _ONNX_NAMES.get(array.dtype.name, array.dtype.name)
+    name = _onnx_name(array.dtype)
     if array.dtype.byteorder == ">":
         array = array.astype(array.dtype.newbyteorder("<"))
     # ascontiguousarray() copies nothing that is contiguous, and makes a scalar one of one element.
