@@ -1,6 +1,7 @@
 // provider/scheduler.h: runs the segments of a plan. Engine segments are programs of a device, CPU
-// segments are ONNX Runtime sessions, and each body of control flow has another scheduler.
-// Independent segments run at the same time. Values on the engine are in shared surfaces.
+// segments are ONNX Runtime sessions, each body of control flow has another scheduler, and rows of
+// a state are written here (importer/row_writes.h). Independent segments run at the same time.
+// Values on the engine are in shared surfaces.
 #ifndef ANEMONE_PROVIDER_SCHEDULER_H_
 #define ANEMONE_PROVIDER_SCHEDULER_H_
 
@@ -84,8 +85,8 @@ class Scheduler {
                                              Resident* resident = nullptr);
 
   // True if a graph's output can be the input's next value on its surface with the same bits as by
-  // way of a tensor: an engine segment makes it, only engine segments read the two, and their
-  // surfaces have one layout.
+  // way of a tensor: an engine segment makes it, or it is the input with rows written; only engine
+  // segments read the two; and their surfaces have one layout.
   bool CanStay(ValueId input, ValueId output) const;
   // True if the output can be appended to the input along `axis`: the same, except that the
   // surfaces differ along the axis.
@@ -116,6 +117,7 @@ class Scheduler {
   SurfaceLayout RowsOf(const Resident::Pair& pair, int64_t rows) const;
   void Append(Resident& resident, Resident::Pair& pair) const;
   absl::Status Keep(Resident& resident) const;
+  void PutBackRows(RunState& state) const;
   absl::StatusOr<std::unique_ptr<RunState>> MakeState(absl::Span<const int64_t> bytes) const;
   absl::StatusOr<std::unique_ptr<RunState>> TakeState();
   absl::StatusOr<std::vector<RunValue>> RunIn(RunState& state, absl::Span<const RunValue> inputs,

@@ -42,7 +42,7 @@ bool Scheduler::StaysOnTheEngine(ValueId input, ValueId output) const {
     return false;
   }
   return std::any_of(plan_.segments.begin(), plan_.segments.end(), [&](const Segment& segment) {
-    return segment.placement == Placement::kEngine &&
+    return (segment.placement == Placement::kEngine || !RowWritesOf(graph_, segment).empty()) &&
            std::count(segment.outputs.begin(), segment.outputs.end(), output) > 0;
   });
 }
@@ -73,6 +73,15 @@ void Scheduler::SetRows(Resident& resident, Resident::Pair& pair, const Tensor& 
   pair.rows = value.dims()[pair.RowsIndex(value.dims().size())];
   if (value.elements() > 0) ToSurface(value, RowsOf(pair, pair.rows), surface.data());
   pair.holds = true;
+}
+
+// After a run that failed: the rows that it wrote are what they were.
+void Scheduler::PutBackRows(RunState& state) const {
+  for (const std::vector<RunState::OldRows>& segment : state.old_rows) {
+    for (const RunState::OldRows& old : segment) {
+      old.blocks.Restore(old.rows, state.surfaces[old.slot].data());
+    }
+  }
 }
 
 // After a run: the outputs become the inputs' values.
