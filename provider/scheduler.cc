@@ -75,6 +75,12 @@ class Scheduler::Runner {
   bool Stays(ValueId output) const {
     return resident_ != nullptr && IsOutputOf(*resident_, output);
   }
+  // An output that stays is an input of the next run.
+  bool Enters(ValueId output) const {
+    return std::any_of(resident_->pairs.begin(), resident_->pairs.end(), [&](const auto& pair) {
+      return pair.output == output && pair.input != kNone;
+    });
+  }
 
   // Stores a value from outside the engine in all forms in which it is read.
   absl::Status Publish(ValueId value, RunValue given) {
@@ -189,8 +195,8 @@ class Scheduler::Runner {
                                             .output_bytes = output_bytes}));
     for (size_t i = 0; i < segment.outputs.size(); ++i) {
       const ValueId v = segment.outputs[i];
-      if (Stays(v)) {
-        ReplaceNans(s_.surfaces_.layout[v], SurfaceOf(v).data());  // as when it enters again
+      if (Stays(v)) {  // NaNs are replaced as when it enters again
+        if (Enters(v)) ReplaceNans(s_.surfaces_.layout[v], SurfaceOf(v).data());
         continue;
       }
       if (!s_.read_as_tensor_[v]) continue;

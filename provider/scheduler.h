@@ -37,6 +37,7 @@ class Scheduler {
   // that of its input, or the output is appended to the rows that the input has. For one run at a
   // time.
   struct Resident {
+    // With only an input or only an output, the caller writes or reads the surface itself.
     struct Pair {
       ValueId input = kNone, output = kNone;
       bool holds = false;  // the surface has the input's value; the one given to Run() is ignored
@@ -91,14 +92,25 @@ class Scheduler {
   // True if the output can be appended to the input along `axis`: the same, except that the
   // surfaces differ along the axis.
   bool CanAppend(ValueId input, ValueId output, Axis axis) const;
-  // With surfaces for these pairs, for which CanStay() or CanAppend() is true. No value is in two
-  // of them.
+  // With surfaces for these pairs, for which CanStay(), CanAppend() or CanShow() is true. No value
+  // is in two of them.
   absl::StatusOr<Resident> MakeResident(std::vector<Resident::Pair> pairs) const;
   // Sets the rows of a pair that appends, and zeros behind them. `value` is the input with as many
   // rows as there are.
   void SetRows(Resident& resident, Resident::Pair& pair, const Tensor& value) const;
   // The value of the pair's input; the pair `holds` it.
   Tensor Read(const Resident& resident, const Resident::Pair& pair) const;
+
+  // True if a caller may write the surface of this input of the graph, or read that of this output:
+  // it is fp16, only engine segments read it, and one of them makes the output.
+  bool CanShow(ValueId port) const;
+  struct Shown {
+    std::byte* data;
+    SurfaceLayout layout;
+  };
+  Shown Show(const Resident& resident, ValueId port) const;
+  // Before a run: what the caller wrote enters the engine.
+  void TakeShown(const Resident& resident) const;
 
   // The same for a body. `captured` is in the graph's order too. Values that stay on the CPU are
   // passed on without conversion.
@@ -113,6 +125,7 @@ class Scheduler {
             std::shared_ptr<const OrtRuntime> runtime, bool heeds_limits, RangeWatch* watch);
   Scheduler(const Scheduler& other);  // without the memory of runs
   void BindPorts(const Segment& segment);
+  bool IsMadeOnTheEngine(ValueId output) const;
   bool StaysOnTheEngine(ValueId input, ValueId output) const;
   SurfaceLayout RowsOf(const Resident::Pair& pair, int64_t rows) const;
   void Append(Resident& resident, Resident::Pair& pair) const;

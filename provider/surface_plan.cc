@@ -4,6 +4,8 @@
 #include <map>
 #include <set>
 
+#include "kernels/lowering.h"
+
 namespace anemone {
 namespace {
 
