@@ -40,7 +40,8 @@ endif()
 
 install(TARGETS anemone onnxruntime_ane_ep)
 install(TARGETS anemone_archive EXPORT anemone-targets)
-foreach(header bit_mask check compressed generator hazard onnx_value scale_grid session settings tensor)
+foreach(header bit_mask check compressed generator hazard onnx_value scale_grid session settings surfaces
+               tensor)
   install(FILES ${PROJECT_SOURCE_DIR}/include/anemone/${header}.h
           DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/anemone)
 endforeach()

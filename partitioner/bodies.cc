@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "importer/infer/trips.h"
+#include "importer/row_writes.h"
 #include "partitioner/macs.h"
 
 namespace anemone {
@@ -157,16 +158,24 @@ BodiesByNode PlanBodies(const Model& model, const Graph& graph, PlanOneGraph pla
   return planned;
 }
 
-void SetApart(const BodiesByNode& bodies, std::vector<Cover>& covers,
+void SetApart(const Graph& graph, const BodiesByNode& bodies, std::vector<Cover>& covers,
               std::vector<int>& opset_classes) {
-  if (bodies.empty()) return;
+  const bool writes = std::any_of(graph.nodes.begin(), graph.nodes.end(), WritesRows);
+  if (bodies.empty() && !writes) return;
   // Nodes of different classes never share a segment. Class 0 may share one with any class.
   int next = 1 + *std::max_element(opset_classes.begin(), opset_classes.end());
   std::replace(opset_classes.begin(), opset_classes.end(), 0, next);
+  const int writing = ++next;
   for (const auto& [id, planned] : bodies) opset_classes[id] = ++next;
   for (Cover& cover : covers) {
-    const auto found = bodies.find(cover.nodes.back());
+    const NodeId id = cover.nodes.back();
+    const auto found = bodies.find(id);
     if (found != bodies.end()) cover.verdict = RunHere(found->second);
+    if (!WritesRows(graph.nodes[id])) continue;
+    opset_classes[id] = writing;
+    cover.verdict = OwnRefusal(Layer::kCoverage, "state-in-place",
+                               "the session writes these rows where it keeps the state",
+                               "no action needed: nothing else of the state is copied");
   }
 }
 
@@ -183,7 +192,8 @@ std::optional<int64_t> BodyMacsOf(const Graph& graph, const Node& node) {
 OriginId NamingOrigin(const Model& model, const Node& node) {
   auto depth = [&](OriginId id) {
     const Origin& origin = model.origins[id];
-    bool own = origin.op_type == node.op_type && origin.domain == node.domain;
+    const bool is_its_domain = origin.domain == (WritesRows(node) ? "" : node.domain);
+    bool own = origin.op_type == node.op_type && is_its_domain;
     return std::count(origin.id.begin(), origin.id.end(), '/') + (own ? 0 : 1000);
   };
   OriginId best = node.origins.back();

@@ -24,8 +24,10 @@ using PlanOneGraph = absl::FunctionRef<absl::StatusOr<Plan>(const Graph&)>;
 //   share an origin if a model function was expanded as a whole.
 BodiesByNode PlanBodies(const Model& model, const Graph& graph, PlanOneGraph plan_graph);
 
-// Makes each of these nodes a separate CPU segment, and sets the reason that the report shows.
-void SetApart(const BodiesByNode& bodies, std::vector<Cover>& covers,
+// Keeps the nodes that ONNX Runtime does not run in CPU segments without other nodes, and sets the
+// reason that the report shows: each node of `bodies` is a segment, and nodes that write rows into
+// a state (importer/row_writes.h) share segments only with each other.
+void SetApart(const Graph& graph, const BodiesByNode& bodies, std::vector<Cover>& covers,
               std::vector<int>& opset_classes);
 
 // MACs of the nodes in the bodies of `node`. For an If: the sum over all branches. For a Loop or

@@ -5,6 +5,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
 #include "importer/operators/operators.h"
+#include "importer/row_writes.h"
 #include "kernels/lowering.h"
 
 namespace anemone {
@@ -28,7 +29,7 @@ std::optional<int64_t> KnownMacsOf(const Graph& graph, const Node& node) {
     return MacsOf(graph, node);
   }
   // Nobody but its author knows the work of a custom operator.
-  const bool is_custom = rows.empty() && !node.domain.empty() &&
+  const bool is_custom = rows.empty() && !node.domain.empty() && !WritesRows(node) &&
                          !absl::StartsWith(node.domain, "ai.onnx.") &&
                          !absl::StartsWith(node.domain, kMicrosoft);
   if (is_custom) return std::nullopt;

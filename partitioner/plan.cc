@@ -331,7 +331,7 @@ absl::StatusOr<Plan> Planner::PlanGraph(const Graph& graph) {
     bodies = PlanBodies(model, graph, [&](const Graph& body) { return PlanGraph(body); });
   }
   ANEMONE_RETURN_IF_ERROR(CheckTime(Phase::kPlan));
-  SetApart(bodies, covers, opset_classes);
+  SetApart(graph, bodies, covers, opset_classes);
   plan.segments = ApplyPolicy(view, opset_classes, options, covers, groups,
                               MakeCheckedSegments(view, opset_classes, options, covers, groups));
   ANEMONE_RETURN_IF_ERROR(CheckTime(Phase::kPlan));

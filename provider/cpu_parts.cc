@@ -9,6 +9,7 @@
 #include "base/status_macros.h"
 #include "importer/edit.h"
 #include "importer/opset/opsets.h"
+#include "importer/row_writes.h"
 
 namespace anemone {
 namespace {
@@ -186,8 +187,9 @@ class FileNodes {
   std::vector<bool> is_constant_;  // by value of file_, as it was read
 };
 
-bool RunsAsSession(const Segment& segment) {
-  return segment.placement == Placement::kCpu && segment.bodies.empty();
+bool RunsAsSession(const Graph& graph, const Segment& segment) {
+  const bool writes = !segment.nodes.empty() && WritesRows(graph.nodes[segment.nodes[0]]);
+  return segment.placement == Placement::kCpu && segment.bodies.empty() && !writes;
 }
 
 absl::Status Open(const std::shared_ptr<const OrtRuntime>& runtime, OnnxModel model,
@@ -214,7 +216,7 @@ absl::StatusOr<std::vector<CpuPart>> MakeCpuParts(const std::shared_ptr<const Or
   std::optional<FileNodes> file;
   for (size_t i = 0; i < parts.size(); ++i) {
     const Segment& segment = plan.segments[i];
-    if (!RunsAsSession(segment)) continue;
+    if (!RunsAsSession(graph, segment)) continue;
     CpuPart& part = parts[i];
     part.model.label = CpuSegment::LabelOf(graph, segment.nodes);
     if (as_read != nullptr) {
@@ -235,7 +237,7 @@ absl::StatusOr<std::vector<CpuPart>> MakeCpuParts(const std::shared_ptr<const Or
   std::vector<CpuPart> parts(plan.segments.size());
   for (size_t i = 0; i < parts.size(); ++i) {
     const Segment& segment = plan.segments[i];
-    if (!RunsAsSession(segment)) continue;
+    if (!RunsAsSession(graph, segment)) continue;
     CpuPart& part = parts[i];
     part.model = std::move(models[i]);
     if (!part.model.is_file) {

@@ -30,7 +30,7 @@ struct CpuModel {
 
 struct CpuPart {
   CpuModel model;
-  std::unique_ptr<CpuSegment> segment;  // null: on the engine, or with bodies that Anemone runs
+  std::unique_ptr<CpuSegment> segment;  // null: on the engine, or Anemone runs it
 };
 
 // By segment of the plan. `as_read` is that of ImportOptions, or null. If ONNX Runtime refuses the

@@ -67,8 +67,13 @@ std::string KeptState::GrowthRefusal() const {
 
 std::string KeptState::Text(bool every_node, int width) const {
   const CurrentModel::All all = current_->GetAll();
+  const std::string growth = all.growing == nullptr ? "" : all.growing->refusal();
+  const std::shared_ptr<const LoadedModel> of_size =
+      all.model->sizes == nullptr ? all.model : all.model->sizes->last();
+  const std::string copied = of_size == nullptr ? "" : of_size->copied_state;
   return absl::StrCat(StateText(pairs_, all.model->inputs, all.model->outputs, every_node, width),
-                      all.growing == nullptr ? "" : NotInPlaceText(all.growing->refusal(), width));
+                      NotInPlaceText(growth, /*grows=*/true, width),
+                      NotInPlaceText(copied, /*grows=*/false, width));
 }
 
 void KeptState::Reset() {

@@ -10,6 +10,7 @@
 #include "partitioner/plan_text.h"
 #include "partitioner/planner.h"
 #include "provider/ports.h"
+#include "provider/state_in_place.h"
 #include "provider/weight_check.h"
 #include "provider/weights/same_plan.h"
 #include "provider/weights/weight_places.h"
@@ -162,9 +163,19 @@ absl::StatusOr<std::unique_ptr<LoadedModel>> LoadedModel::Make(const LoadSetup& 
   Planned& planned = made->planned;
   planned.model = std::move(imported.model);
   Stopwatch watch;
-  ANEMONE_ASSIGN_OR_RETURN(planned.plan, MayLoop(setup, is_edited)
-                                             ? MakeRunPlan(planned.model, setup.planning)
-                                             : MakePlan(planned.model, setup.planning));
+  const auto plan = [&](const Model& model) {
+    return MayLoop(setup, is_edited) ? MakeRunPlan(model, setup.planning)
+                                     : MakePlan(model, setup.planning);
+  };
+  bool is_stored = !is_edited;
+  if (is_edited) {
+    ANEMONE_ASSIGN_OR_RETURN(planned.plan, plan(planned.model));
+  } else {
+    ANEMONE_ASSIGN_OR_RETURN(PlanInPlace made_plan, PlanStateInPlace(setup, planned.model, plan));
+    planned.plan = std::move(made_plan.plan);
+    made->copied_state = std::move(made_plan.refusal);
+    is_stored = !made_plan.writes;
+  }
   setup.arena->execute([&] { WarnOfWeights(planned.model, planned.plan); });
   made->load_times.plan = watch.Lap();
   made->summary = SummaryOf(planned.plan);
@@ -190,7 +201,7 @@ absl::StatusOr<std::unique_ptr<LoadedModel>> LoadedModel::Make(const LoadSetup& 
     made->places =
         std::make_shared<const WeightPlaces>(*imported.as_read, planned.model, planned.plan);
   }
-  if (setup.cache != nullptr && !is_edited) {
+  if (setup.cache != nullptr && is_stored) {
     const PlanFacts facts = {
         .line = made->line, .summary = made->summary, .need = need, .places = made->places};
     setup.cache->Store(importing, planned.model.graph, made->whole ? *made->whole : planned.plan,

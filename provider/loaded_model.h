@@ -60,6 +60,7 @@ struct LoadedModel {
   std::optional<Plan> whole;           // WholeOnCpu(), which runs instead
   std::string line;                    // PlanLine()
   PlanSummary summary;
+  std::string copied_state;                 // PlanInPlace::refusal
   std::shared_ptr<RangeWarnings> warnings;  // of runs
   std::shared_ptr<RangeWatch> watch;
   std::shared_ptr<DeviceNotes> notes;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "engine/surface.h"
+#include "provider/row_blocks.h"
 #include "provider/run_value.h"
 #include "provider/scheduler.h"
 
@@ -14,6 +15,13 @@ namespace anemone {
 struct Scheduler::RunState {
   std::vector<Surface> surfaces;  // by slot
   std::vector<RunValue> values;   // by value; empty for values that stay on the engine
+  // By segment: rows of states that the run has overwritten, to be put back if it fails.
+  struct OldRows {
+    RowBlocks blocks;
+    std::vector<math::Half> rows;
+    int slot;
+  };
+  std::vector<std::vector<OldRows>> old_rows;
 
   RunValue ValueOf(const Graph& graph, ValueId value) const {
     const std::optional<Tensor>& constant = graph.values[value].constant;

@@ -19,6 +19,7 @@
 #include "importer/opset/opsets.h"
 #include "importer/write/to_onnx.h"
 #include "provider/crossing.h"
+#include "provider/row_blocks.h"
 #include "provider/run_state.h"
 
 namespace anemone {
@@ -74,6 +75,12 @@ class Scheduler::Runner {
   bool Stays(ValueId output) const {
     return resident_ != nullptr && IsOutputOf(*resident_, output);
   }
+  // An output that stays is an input of the next run.
+  bool Enters(ValueId output) const {
+    return std::any_of(resident_->pairs.begin(), resident_->pairs.end(), [&](const auto& pair) {
+      return pair.output == output && pair.input != kNone;
+    });
+  }
 
   // Stores a value from outside the engine in all forms in which it is read.
   absl::Status Publish(ValueId value, RunValue given) {
@@ -109,9 +116,14 @@ class Scheduler::Runner {
     return absl::OkStatus();
   }
 
-  // The engine segment that reads the value first.
+  // The engine segment that reads the value, or the surface that it is on, first.
   int ReaderOf(ValueId value) const {
     const std::vector<Segment>& segments = s_.plan_.segments;
+    for (const Segment& segment : segments) {
+      for (const RowWrite& write : RowWritesOf(s_.graph_, segment)) {
+        if (write.past == value) return ReaderOf(write.present);
+      }
+    }
     const auto reads = [&](const Segment& segment) {
       return segment.placement == Placement::kEngine &&
              std::count(segment.inputs.begin(), segment.inputs.end(), value) > 0;
@@ -139,9 +151,11 @@ class Scheduler::Runner {
       absl::Time start = absl::Now();
       bool on_engine = s_.programs_[segment] != nullptr;
       const bool has_bodies = s_.control_flow_[segment] != nullptr;
+      const bool writes = !RowWritesOf(s_.graph_, s_.plan_.segments[segment]).empty();
       absl::Status status = failed_      ? absl::OkStatus()
                             : on_engine  ? RunProgram(segment)
                             : has_bodies ? RunControlFlow(segment)
+                            : writes     ? WriteRows(segment)
                                          : RunCpu(segment);
       Note("segment",
            absl::StrCat(on_engine ? "engine " : "CPU ", s_.plan_.first_segment + segment), start);
@@ -181,8 +195,8 @@ class Scheduler::Runner {
                                             .output_bytes = output_bytes}));
     for (size_t i = 0; i < segment.outputs.size(); ++i) {
       const ValueId v = segment.outputs[i];
-      if (Stays(v)) {
-        ReplaceNans(s_.surfaces_.layout[v], SurfaceOf(v).data());  // as when it enters again
+      if (Stays(v)) {  // NaNs are replaced as when it enters again
+        if (Enters(v)) ReplaceNans(s_.surfaces_.layout[v], SurfaceOf(v).data());
         continue;
       }
       if (!s_.read_as_tensor_[v]) continue;
@@ -214,6 +228,50 @@ class Scheduler::Runner {
     for (size_t i = 0; i < results.size(); ++i) {
       ANEMONE_RETURN_IF_ERROR(Publish(segment.outputs[i], {Tensor(), std::move(results[i])}));
     }
+    return absl::OkStatus();
+  }
+
+  absl::Status WriteRows(int index) {
+    for (const NodeId id : s_.plan_.segments[index].nodes) {
+      const Node& node = s_.graph_.nodes[id];
+      absl::Status written = WriteRows(index, node);
+      if (!written.ok()) return Annotated(written, ShortLabel(s_.graph_, node));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status WriteRows(int index, const Node& node) {
+    const absl::Time start = absl::Now();
+    const RowWrite write = RowWriteOf(node);
+    const Value &present = s_.graph_.values[write.present], &made = s_.graph_.values[write.rows];
+    const SurfaceLayout& layout = s_.surfaces_.layout[write.past];
+    ANEMONE_ASSIGN_OR_RETURN(const Tensor positions,
+                             state_.ValueOf(s_.graph_, write.positions).ToTensor());
+    const bool on_surface = s_.surfaces_.slot[write.rows] >= 0;
+    Tensor tensor;
+    Strided rows;
+    if (on_surface) {
+      rows = Strided::On(s_.surfaces_.layout[write.rows], made.dims());
+    } else {
+      ANEMONE_ASSIGN_OR_RETURN(tensor, state_.ValueOf(s_.graph_, write.rows).ToTensor());
+      if (tensor.is_fill()) tensor = tensor.Copy();
+      rows = Strided::Dense(tensor.type(), tensor.dims());
+    }
+    const std::byte* from = on_surface ? SurfaceOf(write.rows).data() : tensor.bytes().data();
+    std::byte* const to = SurfaceOf(write.past).data();
+    ANEMONE_ASSIGN_OR_RETURN(
+        RowBlocks blocks,
+        RowBlocks::Of(node, Strided::On(layout, present.dims()), rows, positions));
+    state_.old_rows[index].push_back({blocks, blocks.Read(to), s_.surfaces_.slot[write.past]});
+    math::Tally tally;
+    blocks.Write(from, to, s_.watch_ == nullptr ? nullptr : s_.watch_->ForInput(tally));
+    if (tally.overflowed > 0) {
+      s_.watch_->Input(tally, blocks.elements(), made.name, UnitThatReads(write.present));
+    }
+    Note("state", absl::StrCat("written to ", present.name, ": ", 2 * blocks.elements(), " bytes"),
+         start);
+    if (Stays(write.present) || !s_.read_as_tensor_[write.present]) return absl::OkStatus();
+    state_.values[write.present].tensor = FromSurface(to, layout, present.type, present.dims());
     return absl::OkStatus();
   }
 
@@ -316,6 +374,9 @@ absl::StatusOr<std::unique_ptr<Scheduler>> Scheduler::Make(
       continue;
     }
     s->BindPorts(segment);
+    const std::vector<RowWrite> writes = RowWritesOf(graph, segment);
+    for (const RowWrite& write : writes) s->read_on_cpu_[write.positions] = true;
+    if (!writes.empty()) continue;
     for (ValueId v : segment.inputs) s->read_on_cpu_[v] = true;
     if (segment.bodies.empty()) continue;
     ANEMONE_ASSIGN_OR_RETURN(
@@ -355,7 +416,10 @@ absl::StatusOr<std::vector<RunValue>> Scheduler::RunIn(RunState& state,
                                                        Trace* trace, HazardLog* hazards,
                                                        Resident* resident) {
   state.values.assign(graph_.values.size(), RunValue());
-  ANEMONE_RETURN_IF_ERROR(Runner(*this, state, trace, hazards, resident).Run(inputs, captured));
+  state.old_rows.assign(plan_.segments.size(), {});
+  const absl::Status ran = Runner(*this, state, trace, hazards, resident).Run(inputs, captured);
+  if (!ran.ok()) PutBackRows(state);
+  ANEMONE_RETURN_IF_ERROR(ran);
   std::vector<RunValue> outputs;
   for (ValueId v : graph_.outputs) outputs.push_back(state.ValueOf(graph_, v));
   state.values.clear();
@@ -403,6 +467,7 @@ absl::StatusOr<std::vector<OnnxValue>> Scheduler::Run(const std::vector<OnnxValu
     }
     auto output = made[i].ToOnnxValue();
     if (!output.ok()) {
+      if (resident != nullptr) PutBackRows(*resident->surfaces);
       return Annotated(output.status(), absl::StrCat("output '", graph_.values[v].name, "'"));
     }
     outputs.push_back(*std::move(output));

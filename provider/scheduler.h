@@ -1,6 +1,7 @@
 // provider/scheduler.h: runs the segments of a plan. Engine segments are programs of a device, CPU
-// segments are ONNX Runtime sessions, and each body of control flow has another scheduler.
-// Independent segments run at the same time. Values on the engine are in shared surfaces.
+// segments are ONNX Runtime sessions, each body of control flow has another scheduler, and rows of
+// a state are written here (importer/row_writes.h). Independent segments run at the same time.
+// Values on the engine are in shared surfaces.
 #ifndef ANEMONE_PROVIDER_SCHEDULER_H_
 #define ANEMONE_PROVIDER_SCHEDULER_H_
 
@@ -36,6 +37,7 @@ class Scheduler {
   // that of its input, or the output is appended to the rows that the input has. For one run at a
   // time.
   struct Resident {
+    // With only an input or only an output, the caller writes or reads the surface itself.
     struct Pair {
       ValueId input = kNone, output = kNone;
       bool holds = false;  // the surface has the input's value; the one given to Run() is ignored
@@ -84,20 +86,31 @@ class Scheduler {
                                              Resident* resident = nullptr);
 
   // True if a graph's output can be the input's next value on its surface with the same bits as by
-  // way of a tensor: an engine segment makes it, only engine segments read the two, and their
-  // surfaces have one layout.
+  // way of a tensor: an engine segment makes it, or it is the input with rows written; only engine
+  // segments read the two; and their surfaces have one layout.
   bool CanStay(ValueId input, ValueId output) const;
   // True if the output can be appended to the input along `axis`: the same, except that the
   // surfaces differ along the axis.
   bool CanAppend(ValueId input, ValueId output, Axis axis) const;
-  // With surfaces for these pairs, for which CanStay() or CanAppend() is true. No value is in two
-  // of them.
+  // With surfaces for these pairs, for which CanStay(), CanAppend() or CanShow() is true. No value
+  // is in two of them.
   absl::StatusOr<Resident> MakeResident(std::vector<Resident::Pair> pairs) const;
   // Sets the rows of a pair that appends, and zeros behind them. `value` is the input with as many
   // rows as there are.
   void SetRows(Resident& resident, Resident::Pair& pair, const Tensor& value) const;
   // The value of the pair's input; the pair `holds` it.
   Tensor Read(const Resident& resident, const Resident::Pair& pair) const;
+
+  // True if a caller may write the surface of this input of the graph, or read that of this output:
+  // it is fp16, only engine segments read it, and one of them makes the output.
+  bool CanShow(ValueId port) const;
+  struct Shown {
+    std::byte* data;
+    SurfaceLayout layout;
+  };
+  Shown Show(const Resident& resident, ValueId port) const;
+  // Before a run: what the caller wrote enters the engine.
+  void TakeShown(const Resident& resident) const;
 
   // The same for a body. `captured` is in the graph's order too. Values that stay on the CPU are
   // passed on without conversion.
@@ -112,10 +125,12 @@ class Scheduler {
             std::shared_ptr<const OrtRuntime> runtime, bool heeds_limits, RangeWatch* watch);
   Scheduler(const Scheduler& other);  // without the memory of runs
   void BindPorts(const Segment& segment);
+  bool IsMadeOnTheEngine(ValueId output) const;
   bool StaysOnTheEngine(ValueId input, ValueId output) const;
   SurfaceLayout RowsOf(const Resident::Pair& pair, int64_t rows) const;
   void Append(Resident& resident, Resident::Pair& pair) const;
   absl::Status Keep(Resident& resident) const;
+  void PutBackRows(RunState& state) const;
   absl::StatusOr<std::unique_ptr<RunState>> MakeState(absl::Span<const int64_t> bytes) const;
   absl::StatusOr<std::unique_ptr<RunState>> TakeState();
   absl::StatusOr<std::vector<RunValue>> RunIn(RunState& state, absl::Span<const RunValue> inputs,

@@ -24,6 +24,14 @@ std::vector<int64_t> Scheduler::Resident::Pair::DimsOf(std::vector<int64_t> dims
   return dims;
 }
 
+// By an engine segment, or by writing rows into an input.
+bool Scheduler::IsMadeOnTheEngine(ValueId output) const {
+  return std::any_of(plan_.segments.begin(), plan_.segments.end(), [&](const Segment& segment) {
+    return (segment.placement == Placement::kEngine || !RowWritesOf(graph_, segment).empty()) &&
+           std::count(segment.outputs.begin(), segment.outputs.end(), output) > 0;
+  });
+}
+
 // Whether only the engine makes and reads the two, with the same bits as by way of a tensor.
 bool Scheduler::StaysOnTheEngine(ValueId input, ValueId output) const {
   if (surfaces_.slot[input] < 0 || surfaces_.slot[output] < 0 || input == output) return false;
@@ -41,10 +49,7 @@ bool Scheduler::StaysOnTheEngine(ValueId input, ValueId output) const {
       format != surfaces_.layout[output].format) {
     return false;
   }
-  return std::any_of(plan_.segments.begin(), plan_.segments.end(), [&](const Segment& segment) {
-    return segment.placement == Placement::kEngine &&
-           std::count(segment.outputs.begin(), segment.outputs.end(), output) > 0;
-  });
+  return IsMadeOnTheEngine(output);
 }
 
 bool Scheduler::CanStay(ValueId input, ValueId output) const {
@@ -75,6 +80,15 @@ void Scheduler::SetRows(Resident& resident, Resident::Pair& pair, const Tensor& 
   pair.holds = true;
 }
 
+// After a run that failed: the rows that it wrote are what they were.
+void Scheduler::PutBackRows(RunState& state) const {
+  for (const std::vector<RunState::OldRows>& segment : state.old_rows) {
+    for (const RunState::OldRows& old : segment) {
+      old.blocks.Restore(old.rows, state.surfaces[old.slot].data());
+    }
+  }
+}
+
 // After a run: the outputs become the inputs' values.
 absl::Status Scheduler::Keep(Resident& resident) const {
   for (const Resident::Pair& pair : resident.pairs) {
@@ -90,6 +104,7 @@ absl::Status Scheduler::Keep(Resident& resident) const {
   }
   std::vector<Surface>& surfaces = resident.surfaces->surfaces;
   for (Resident::Pair& pair : resident.pairs) {
+    if (pair.input == kNone || pair.output == kNone) continue;
     if (pair.rows_axis) {
       Append(resident, pair);
     } else {
@@ -115,7 +130,7 @@ absl::StatusOr<Scheduler::Resident> Scheduler::MakeResident(
     std::vector<Resident::Pair> pairs) const {
   std::vector<int64_t> bytes = surfaces_.bytes;
   for (const Resident::Pair& pair : pairs) {  // the two surfaces are exchanged
-    if (pair.rows_axis) continue;
+    if (pair.rows_axis || pair.input == kNone || pair.output == kNone) continue;
     int64_t& in = bytes[surfaces_.slot[pair.input]];
     int64_t& out = bytes[surfaces_.slot[pair.output]];
     in = out = std::max(in, out);
@@ -134,6 +149,31 @@ Tensor Scheduler::Read(const Resident& resident, const Resident::Pair& pair) con
   dims = pair.DimsOf(std::move(dims));
   if (pair.rows == 0) return Tensor::Zeros(value.type, dims);
   return FromSurface(surface.data(), RowsOf(pair, pair.rows), value.type, dims);
+}
+
+bool Scheduler::CanShow(ValueId port) const {
+  const auto of = [&](const std::vector<ValueId>& ports) {
+    return std::count(ports.begin(), ports.end(), port);
+  };
+  const DataType type = graph_.values[port].type;
+  const bool is_float =
+      type == DataType::kFloat16 || type == DataType::kFloat || type == DataType::kDouble;
+  if (!is_float || surfaces_.slot[port] < 0 || read_on_cpu_[port]) return false;
+  if (surfaces_.layout[port].format != Format::kFloat16) return false;
+  if (of(graph_.inputs) == 1) return of(graph_.outputs) == 0;
+  return of(graph_.outputs) == 1 && IsMadeOnTheEngine(port);
+}
+
+Scheduler::Shown Scheduler::Show(const Resident& resident, ValueId port) const {
+  return {resident.surfaces->surfaces[surfaces_.slot[port]].data(), surfaces_.layout[port]};
+}
+
+void Scheduler::TakeShown(const Resident& resident) const {
+  for (const Resident::Pair& pair : resident.pairs) {
+    if (pair.input == kNone || pair.output != kNone) continue;
+    const Shown shown = Show(resident, pair.input);
+    ReplaceNans(shown.layout, shown.data);
+  }
 }
 
 }  // namespace anemone

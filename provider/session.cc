@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "anemone/surfaces.h"
 #include "base/deadline.h"
 #include "base/guarded.h"
 #include "base/printable.h"
@@ -187,6 +188,15 @@ std::string Session::GrowthRefusal() const {
 
 Session Session::Fork() const {
   return Session(model_, state_ == nullptr ? nullptr : state_->Fork());
+}
+
+absl::StatusOr<Surfaces> Session::MakeSurfaces(const std::vector<std::string>& ports) const {
+  ANEMONE_RETURN_IF_ERROR(model_->CheckProcess());
+  if (state_ != nullptr) {
+    return absl::FailedPreconditionError(
+        "surfaces: the session keeps a state, with surfaces of its own; load another without");
+  }
+  return Guarded("make surfaces", [&] { return Surfaces::Of(model_, ports); });
 }
 
 absl::StatusOr<std::vector<Hazard>> Session::FindHazards(

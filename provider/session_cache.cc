@@ -36,6 +36,10 @@ CacheKey KeyOf(const Settings& settings, const std::vector<Tensor>& sources) {
   if (settings.memory_limit > 0) {  // the entry says how much memory the program needs
     key.Add("need", absl::StrCat(settings.numerics, " ", settings.heed_limits));
   }
+  // A model may be planned so that its state is written where it is (state_in_place.h).
+  for (const auto& [past, present] : settings.state) {
+    key.Add("state", absl::StrCat(past, "=", present));
+  }
   // Another device than the software engine runs no loops (engine/loops.h).
   if (!IsSoftwareOnly(settings)) key.Add("loops", "unrolled");
   key.Add("runtime", RuntimeIdentity(settings));

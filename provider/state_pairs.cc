@@ -208,12 +208,11 @@ std::string StateText(absl::Span<const StatePair> kept, Ports inputs, Ports outp
                       "\n");
 }
 
-std::string NotInPlaceText(const std::string& refusal, int width) {
+std::string NotInPlaceText(const std::string& refusal, bool grows, int width) {
   if (refusal.empty()) return "";
-  return absl::StrCat(
-      Wrapped(absl::StrCat("  the state grows, and each length is planned: ", Printable(refusal)),
-              width, 4),
-      "\n");
+  const char* what = grows ? "  the state grows, and each length is planned: "
+                           : "  rows of the state are written, and each run copies all of it: ";
+  return absl::StrCat(Wrapped(absl::StrCat(what, Printable(refusal)), width, 4), "\n");
 }
 
 }  // namespace anemone

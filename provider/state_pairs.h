@@ -37,8 +37,9 @@ absl::StatusOr<std::vector<StatePair>> FindStatePairs(
 std::string StateText(absl::Span<const StatePair> kept, Ports inputs, Ports outputs,
                       bool every_pair, int width);
 
-// The line that says why a cache is not written in place; "" if `refusal` is.
-std::string NotInPlaceText(const std::string& refusal, int width);
+// The line that says why a state is not written in place; "" if `refusal` is. `grows`: the state
+// grows. Else rows are written into a state of a fixed size.
+std::string NotInPlaceText(const std::string& refusal, bool grows, int width);
 
 }  // namespace anemone
 

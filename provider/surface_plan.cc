@@ -1,7 +1,10 @@
 #include "provider/surface_plan.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
+
+#include "kernels/lowering.h"
 
 namespace anemone {
 namespace {
@@ -44,6 +47,10 @@ std::vector<Life> LivesOf(const Plan& plan, const Graph& graph, SurfacePlan& sur
     return lives[index[v]];
   };
   for (const Segment& segment : plan.segments) {
+    for (const RowWrite& write : RowWritesOf(graph, segment)) {
+      life_of(write.past);
+      life_of(write.present);
+    }
     if (segment.placement != Placement::kEngine) continue;
     for (ValueId v : segment.inputs) life_of(v);
     for (ValueId v : segment.outputs) life_of(v);
@@ -66,6 +73,13 @@ std::vector<Life> LivesOf(const Plan& plan, const Graph& graph, SurfacePlan& sur
 
 }  // namespace
 
+std::vector<RowWrite> RowWritesOf(const Graph& graph, const Segment& segment) {
+  std::vector<RowWrite> writes;
+  if (segment.nodes.empty() || !WritesRows(graph.nodes[segment.nodes[0]])) return writes;
+  for (const NodeId id : segment.nodes) writes.push_back(RowWriteOf(graph.nodes[id]));
+  return writes;
+}
+
 std::vector<std::vector<int>> DependenciesOf(const Plan& plan, const Graph& graph) {
   std::vector<int> maker(graph.values.size(), -1);
   for (size_t i = 0; i < plan.segments.size(); ++i) {
@@ -87,7 +101,15 @@ SurfacePlan PlanSurfaces(const Plan& plan, const Graph& graph,
   SurfacePlan surfaces;
   std::vector<std::vector<bool>> ancestors = AncestorsOf(dependencies);
   std::vector<Life> last_in_slot;
+  std::map<ValueId, ValueId> before;  // of each state that rows were written into
+  for (const Segment& segment : plan.segments) {
+    for (const RowWrite& write : RowWritesOf(graph, segment)) before[write.present] = write.past;
+  }
   for (const Life& life : LivesOf(plan, graph, surfaces)) {
+    if (const auto past = before.find(life.value); past != before.end()) {
+      surfaces.slot[life.value] = surfaces.slot[past->second];  // an input: it comes first
+      continue;
+    }
     // A slot is free for a value if all segments that write or read the slot's last value have
     // ended before the segment that computes this one starts.
     auto is_free = [&](const Life& last) {

@@ -1,5 +1,6 @@
 // provider/surface_plan.h: assigns values to surfaces. Values share a surface if their lifetimes
-// cannot overlap, in whatever order independent segments run.
+// cannot overlap, in whatever order independent segments run. A state into which a node writes rows
+// (importer/row_writes.h) has one surface before and after it.
 #ifndef ANEMONE_PROVIDER_SURFACE_PLAN_H_
 #define ANEMONE_PROVIDER_SURFACE_PLAN_H_
 
@@ -8,6 +9,7 @@
 
 #include "engine/surface.h"
 #include "importer/graph.h"
+#include "importer/row_writes.h"
 #include "partitioner/plan.h"
 
 namespace anemone {
@@ -17,6 +19,9 @@ struct SurfacePlan {
   std::vector<SurfaceLayout> layout;  // by value, where slot >= 0
   std::vector<int64_t> bytes;         // by slot
 };
+
+// The writes of a segment that consists of such nodes; empty for all others.
+std::vector<RowWrite> RowWritesOf(const Graph& graph, const Segment& segment);
 
 // By segment: the segments whose outputs it reads.
 std::vector<std::vector<int>> DependenciesOf(const Plan& plan, const Graph& graph);

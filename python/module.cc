@@ -23,6 +23,7 @@
 #include "anemone/check.h"
 #include "anemone/generator.h"
 #include "anemone/session.h"
+#include "anemone/surfaces.h"
 #include "anemone/trainer.h"
 #include "anemone/version.h"
 #include "base/annotated.h"
@@ -53,6 +54,28 @@ nb::dict Run(const Session& session, const nb::dict& values, const std::string& 
   for (const PortInfo& port : session.outputs()) {
     made[port.name.c_str()] = ToPython(std::move(outputs.at(port.name)));
   }
+  return made;
+}
+
+// The bits of fp16 numbers in the memory of a port, which keep `surfaces` alive.
+nb::object BitsOf(nb::handle surfaces, const std::string& port) {
+  const auto view = nb::cast<const Surfaces&>(surfaces).View(port);
+  if (!view.ok()) Raise(view.status());
+  std::vector<size_t> sizes(view->dims.begin(), view->dims.end());
+  std::vector<int64_t> steps = view->strides;
+  for (int64_t& step : steps) step /= static_cast<int64_t>(sizeof(uint16_t));
+  return nb::cast(nb::ndarray<nb::numpy, uint16_t>(view->data, sizes.size(), sizes.data(), surfaces,
+                                                   steps.data()));
+}
+
+nb::dict RunSurfaces(const Surfaces& surfaces, const nb::dict& values) {
+  std::map<std::string, OnnxValue> inputs;
+  for (const auto& [name, value] : values) {
+    inputs.emplace(nb::cast<std::string>(name), FromPython(value));
+  }
+  auto outputs = Unlocked([&] { return surfaces.Run(inputs); });
+  nb::dict made;
+  for (auto& [name, value] : outputs) made[name.c_str()] = ToPython(std::move(value));
   return made;
 }
 
@@ -125,6 +148,10 @@ void AddSession(nb::module_& module) {
       .def_prop_ro("inputs", [](const Session& s) { return PortsOf(s.inputs()); })
       .def_prop_ro("outputs", [](const Session& s) { return PortsOf(s.outputs()); })
       .def("run", Run)
+      .def("surfaces",
+           [](const Session& s, const std::vector<std::string>& ports) {
+             return Unlocked([&] { return s.MakeSurfaces(ports); });
+           })
       .def("update_weights", UpdateWeights)
       .def("state_pairs", &Session::StatePairs)
       .def("state",
@@ -154,6 +181,7 @@ void AddSession(nb::module_& module) {
         for (const std::string& text : texts) made.append(StrOf(text));
         return made;
       });
+  nb::class_<Surfaces>(module, "Surfaces").def("bits", BitsOf).def("run", RunSurfaces);
   module.def("load", [](const nb::bytes& path, const Settings& settings) {
     return Unlocked([&] { return Session::Load(std::string(ViewOf(path)), settings); });
   });

@@ -7,11 +7,11 @@ FLOAT, INT64 = TensorProto.FLOAT, TensorProto.INT64
 
 
 def decoder(layers=2, heads=2, size=8, vocabulary=64, longest=2048, seed=3, learned=True, buffer=0,
-            batch=1):
+            batch=1, write="ScatterND"):
     """Blocks of attention and a gated layer, with free lengths. `learned`: position_ids is an input;
     else positions come from the length of the cache, as in models without that input. `buffer`: the caches have
-    this many rows, and new ones are written at the input cache_position (static caches, as torch.export writes
-    index_copy). `batch` may be the name of a free size."""
+    this many rows, and new ones are written at the input cache_position by the operator `write` (static caches, as
+    torch.export writes index_copy with transposes around ScatterND). `batch` may be the name of a free size."""
     random = np.random.default_rng(seed)
     width = heads * size
     nodes, constants = [], []
@@ -49,6 +49,8 @@ def decoder(layers=2, heads=2, size=8, vocabulary=64, longest=2048, seed=3, lear
     if buffer:
         constant("keys", np.arange(buffer))
         positions = queries = "cache_position"
+        if write == "TensorScatter":
+            node("Gather", [queries, "first"], "start", axis=0)
     else:  # A token sees those before it: keys 0 to t, queries t - n to t.
         node("Squeeze", [node("Shape", ["attention_mask"], "t0", start=1, end=2)], "t")
         node("Squeeze", [node("Shape", ["input_ids"], "n0", start=1, end=2)], "n")
@@ -84,7 +86,9 @@ def decoder(layers=2, heads=2, size=8, vocabulary=64, longest=2048, seed=3, lear
             past, present = f"past_key_values.{i}.{kind}", f"present.{i}.{kind}"
             inputs.append((past, FLOAT, [batch, heads, buffer or "past_sequence_length", size]))
             outputs.append((present, FLOAT, [batch, heads, buffer or "past_sequence_length + sequence_length", size]))
-            if buffer:
+            if buffer and write == "TensorScatter":
+                node(write, [past, parts[part], "start"], present)
+            elif buffer:
                 rows = [node("Transpose", [old], present + f".{i}", perm=[2, 0, 1, 3])
                         for i, old in enumerate((past, parts[part]))]
                 written = node("ScatterND", [rows[0], "rows", rows[1]], present + ".written")
@@ -104,6 +108,6 @@ def decoder(layers=2, heads=2, size=8, vocabulary=64, longest=2048, seed=3, lear
     linear(normed(x, "last"), "logits", width, vocabulary)
     port = helper.make_tensor_value_info
     graph = helper.make_graph(nodes, "decoder", [port(*p) for p in inputs], [port(*p) for p in outputs], constants)
-    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)])
+    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 24 if write == "TensorScatter" else 21)])
     made.ir_version = 10
     return made

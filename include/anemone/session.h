@@ -74,6 +74,7 @@ struct BucketUse {
 class CurrentModel;  // provider/weights/current_model.h
 class KeptState;     // provider/kept_state.h
 struct LoadSetup;    // provider/load_setup.h
+class Surfaces;      // anemone/surfaces.h
 
 class Session {
  public:
@@ -157,6 +158,11 @@ class Session {
   std::string GrowthRefusal() const;
   // A session of the same programs with a state of its own, which is zeros. Costs no compile.
   Session Fork() const;
+
+  // Memory of the engine for these inputs and outputs, which runs read and write without a copy:
+  // anemone/surfaces.h. Errors: kInvalidArgument (no such port), kFailedPrecondition (its value is
+  // not only in the engine's memory, dimensions are free, or the session keeps a state).
+  absl::StatusOr<Surfaces> MakeSurfaces(const std::vector<std::string>& ports) const;
 
   // The program that Run() uses for these inputs. It is compiled now if it does not exist yet.
   // kFailedPrecondition if the session has no buckets.

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ._plugin import compile, get_ep_name, get_library_path, register
     from ._report import Record, Report, check
     from ._report_page import report
-    from ._session import Port, Session
+    from ._session import Port, Session, Surfaces
     from ._trainer import Trainer
     from ._zoo import Zoo, zoo
 
@@ -41,6 +41,7 @@ __all__ = [
     "Record",
     "Report",
     "Session",
+    "Surfaces",
     "Trainer",
     "UnknownTargetError",
     "Zoo",
@@ -77,6 +78,7 @@ _MODULES = {
     "report": "_report_page",
     "Port": "_session",
     "Session": "_session",
+    "Surfaces": "_session",
     "Trainer": "_trainer",
     "Zoo": "_zoo",
     "zoo": "_zoo",

@@ -7,7 +7,8 @@ import functools
 import math
 import threading
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -200,6 +201,39 @@ def _from_cpp(port: str, made: _anemone.Value) -> Value:
     return _array_from_cpp(port, made)
 
 
+class Surfaces(Mapping[str, "npt.NDArray[np.float16]"]):
+    """Memory of the engine for some inputs and outputs, of Session.surfaces(): float16 arrays by their
+    names. run() reads and writes these arrays where they are, without a copy. An array must not be used
+    while a run lasts."""
+
+    def __init__(self, session: Session, names: Sequence[str]) -> None:
+        self._session = session
+        with words_of_python():
+            self._surfaces = session._session.surfaces(list(names))
+        self._arrays = {name: self._surfaces.bits(name).view(np.float16) for name in names}
+
+    def __getitem__(self, name: str) -> npt.NDArray[np.float16]:
+        return self._arrays[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._arrays)
+
+    def __len__(self) -> int:
+        return len(self._arrays)
+
+    def run(self, inputs: Mapping[str, Value] = MappingProxyType({})) -> dict[str, Value]:
+        """Runs the model on the arrays, and on `inputs` for all inputs that have none; a NaN in an input's
+        array becomes +infinity. Returns every output by name; those that have an array are that array."""
+        ports = {port.name: port for port in self._session.inputs if port.name not in self._arrays}
+        _check_names(ports, inputs)
+        values = {name: _to_cpp(ports[name], value) for name, value in inputs.items()}
+        with words_of_python():
+            made = self._surfaces.run(values)
+        self._session._warn()
+        outputs = (port.name for port in self._session.outputs)
+        return {name: self._arrays[name] if name in self._arrays else _from_cpp(name, made[name]) for name in outputs}
+
+
 class Session:
     """A model, planned and compiled for one target. run() may be called from many threads.
 
@@ -264,6 +298,13 @@ class Session:
                 made = self._session.run(values, "", _rows_of(adapter))
         self._warn()
         return {name: _from_cpp(name, value) for name, value in made.items()}
+
+    def surfaces(self, *names: str) -> Surfaces:
+        """Memory of the engine for these inputs and outputs, as arrays. Each call makes new ones; runs on
+        several can be made at the same time. Values must be floats that only the engine reads or makes."""
+        if not names or not all(isinstance(name, str) for name in names):
+            raise TypeError("surfaces: give the names of inputs and outputs")
+        return Surfaces(self, names)
 
     def update_weights(self, weights: Mapping[str, npt.ArrayLike]) -> None:
         """Puts new values in the place of initializers of the model, by name, for all later runs.

@@ -83,11 +83,31 @@ class Generate(CliTest):
         self.assertIn("the model is a merged decoder", done.stderr)
 
     def test_caches_of_a_fixed_size_are_taken(self):
-        path = self.write(decoder(buffer=64))
-        made = self.json(path, "--tokens", "5,17,40", "--max-new", "40", "--compare")
-        self.assertIsNone(made["compare"]["first_difference"])
-        self.assertGreater(made["compare"]["qualified"], 20)
-        self.assertEqual(made["tokens"], self.json(self.write(decoder()), "--tokens", "5,17,40", "--max-new", "40")["tokens"])
+        grown = self.json(self.write(decoder()), "--tokens", "5,17,40", "--max-new", "40")["tokens"]
+        for operator in ("ScatterND", "TensorScatter"):
+            with self.subTest(operator):
+                path = self.write(decoder(buffer=64, write=operator))
+                made = self.json(path, "--tokens", "5,17,40", "--max-new", "40", "--compare")
+                self.assertIsNone(made["compare"]["first_difference"])
+                self.assertGreater(made["compare"]["qualified"], 20)
+                self.assertEqual(grown, made["tokens"])
+
+    def test_a_token_writes_one_row_of_a_cache_of_a_fixed_size(self):
+        written = {}
+        for rows in (64, 512):
+            path = self.write(decoder(buffer=rows, layers=3), f"{rows}.onnx")
+            done = anemone("generate", path, "--tokens", "5,17,40", "--max-new", "3", "-v")
+            self.assertNotIn("each run copies all of it", done.stdout)
+            profile = self.folder / f"{rows}.json"
+            anemone("run", path, "--state", "auto", "--shape", "input_ids=1,1", "--shape", "cache_position=1", "--profile",
+                    profile)
+            events = json.loads(profile.read_text())
+            events = events["traceEvents"] if isinstance(events, dict) else events
+            names = [event["name"] for event in events]
+            written[rows] = sorted(name for name in names if name.startswith("written to "))
+            self.assertEqual(6, len(written[rows]), names)
+        self.assertEqual(written[64], written[512])
+        self.assertEqual(["written to present.0.key: 32 bytes"], written[64][:1])
 
     def test_a_context_longer_than_the_positions_is_an_error(self):
         for made, told in ((decoder(layers=1, longest=48), "the positions of the model"),

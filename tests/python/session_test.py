@@ -1,6 +1,7 @@
 """Session of the Python package as users see it: arrays and other values, sizes, threads, warnings."""
 
 import concurrent.futures
+import gc
 import pathlib
 import sys
 import threading
@@ -410,6 +411,50 @@ def cell():
              helper.make_node("Sigmoid", ["hn"], ["y"])]
     return models.model(nodes, [("x", TensorProto.FLOAT, shape), ("h0", TensorProto.FLOAT, shape)],
                         [("y", TensorProto.FLOAT, shape), ("hn", TensorProto.FLOAT, shape)], [("w", weights)])
+
+
+class SurfaceArrays(PackageTest):
+    def test_runs_read_and_write_the_arrays_where_they_are(self):
+        for settings in ({}, {"route": "mil"}, {"numerics": "exact"}):
+            session = ane.Session(cell(), **settings)
+            memory = session.surfaces("x", "h0", "y")
+            self.assertEqual(["x", "h0", "y"], list(memory))
+            x, y = memory["x"], memory["y"]
+            self.assertEqual((np.float16, (1, 8, 4, 4)), (x.dtype, x.shape))
+            address = y.__array_interface__["data"]
+            random = np.random.default_rng(2)
+            for _ in range(3):
+                x[:] = random.standard_normal(x.shape)
+                memory["h0"][:] = random.standard_normal(x.shape)
+                made = memory.run()
+                self.assertIs(y, made["y"])
+                want = session.run({"x": x.astype(np.float32), "h0": memory["h0"].astype(np.float32)})
+                np.testing.assert_array_equal(want["y"], y.astype(np.float32))
+                np.testing.assert_array_equal(want["hn"], made["hn"])
+            self.assertEqual(address, memory["y"].__array_interface__["data"])
+
+    def test_an_array_keeps_its_memory(self):
+        memory = ane.Session(cell()).surfaces("x", "h0", "y")
+        memory["x"][:] = 0.25
+        y = memory.run()["y"]
+        want = y.copy()
+        del memory
+        gc.collect()
+        np.testing.assert_array_equal(want, y)
+
+    def test_other_inputs_are_given_and_wrong_use_is_named(self):
+        session = ane.Session(cell())
+        memory = session.surfaces("x")
+        h = np.ones((1, 8, 4, 4), np.float32)
+        np.testing.assert_array_equal(session.run({"x": np.zeros_like(h), "h0": h})["y"], memory.run({"h0": h})["y"])
+        for kind, told, call in (
+                (ValueError, "input 'h0': missing", lambda: memory.run()),
+                (ValueError, "input 'x': the model has no such input; .*it has 'h0'", lambda: memory.run({"x": h, "h0": h})),
+                (ValueError, "'xx' is no input or output of the model", lambda: session.surfaces("xx")),
+                (TypeError, "give the names of inputs and outputs", lambda: session.surfaces()),
+                (RuntimeError, "the session keeps a state", lambda: ane.Session(cell(), state="auto").surfaces("x"))):
+            with self.assertRaisesRegex(kind, told):
+                call()
 
 
 class State(PackageTest):
