@@ -8,8 +8,7 @@
 #define HWY_TARGET_INCLUDE "math/elementwise/element_steps.cc"
 #include "hwy/foreach_target.h"
 // hwy/foreach_target.h must come before the "-inl" headers.
-#include "math/elementwise/binary-inl.h"
-#include "math/elementwise/unary-inl.h"
+#include "math/elementwise/element_steps-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace anemone::math::HWY_NAMESPACE {
@@ -67,41 +66,14 @@ HWY_INLINE void RunBinary(BinaryOp op, const ElementRuns& runs, const Reading& x
 
 HWY_INLINE void RunStep(const ElementStep& step, const ElementRuns& runs, const Reading& x,
                         const Reading& z, Half* to, int64_t to_step) {
-  const int64_t count = runs.count;
-  const auto each = [&](const auto& run) HWY_ATTR { ForRuns(runs, x, to, to_step, run); };
-  switch (step.kind) {
-    case StepKind::kAffine:
-      return each([&](const Half* from, Half* at, int64_t i) HWY_ATTR {
-        if (step.firsts == nullptr) return AffineRun(from, step.first, step.second, at, count);
-        const int64_t channel = runs.channel + i * runs.channel_step;
-        AffineRun(from, step.firsts[channel], step.seconds[channel], at, count);
-      });
-    case StepKind::kClamp:
-      return each([&](const Half* from, Half* at, int64_t)
-                      HWY_ATTR { ClampRun(from, step.first, step.second, at, count); });
-    case StepKind::kLeakyRelu:
-      return each([&](const Half* from, Half* at, int64_t)
-                      HWY_ATTR { LeakyReluRun(from, step.first, at, count); });
-    case StepKind::kGelu:
-      return each([&](const Half* from, Half* at, int64_t) HWY_ATTR { GeluRun(from, at, count); });
-    case StepKind::kSigmoid:
-      return each([&](const Half* from, Half* at, int64_t)
-                      HWY_ATTR { SigmoidRun(from, at, count); });
-    case StepKind::kSilu:
-      return each([&](const Half* from, Half* at, int64_t) HWY_ATTR { SiluRun(from, at, count); });
-    case StepKind::kAbs:
-      return each([&](const Half* from, Half* at, int64_t) {
-        for (int64_t k = 0; k < count; ++k) {
-          at[k].bits = static_cast<uint16_t>(from[k].bits & 0x7fff);
-        }
-      });
-    case StepKind::kTable:
-      return each([&](const Half* from, Half* at, int64_t) {
-        for (int64_t k = 0; k < count; ++k) at[k] = (*step.table)(from[k]);
-      });
-    case StepKind::kBinary:
-      return RunBinary(step.op, runs, x, z, to, to_step);
-  }
+  if (step.kind == StepKind::kBinary) return RunBinary(step.op, runs, x, z, to, to_step);
+  ForRuns(runs, x, to, to_step, [&](const Half* from, Half* at, int64_t i) HWY_ATTR {
+    if (step.firsts == nullptr) {
+      return UnaryRun(step, step.first, step.second, from, at, runs.count);
+    }
+    const int64_t channel = runs.channel + i * runs.channel_step;
+    UnaryRun(step, step.firsts[channel], step.seconds[channel], from, at, runs.count);
+  });
 }
 
 // Runs all calls on one strip: `runs` begins at run `run` of the data and `first` elements into
