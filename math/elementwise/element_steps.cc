@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <cassert>
-#include <cstddef>
+
+#include "math/core/scratch.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "math/elementwise/element_steps.cc"
@@ -14,14 +15,6 @@ HWY_BEFORE_NAMESPACE();
 namespace anemone::math::HWY_NAMESPACE {
 
 constexpr int64_t kStrip = 2048;  // elements processed at a time
-
-// One strip for each step whose result only later steps read. Stored as bytes, because an array of
-// Half would be zeroed.
-struct Strips {
-  HWY_ALIGN std::byte of_step[kMostSteps][kStrip * sizeof(Half)];
-
-  Half* Of(size_t step) { return reinterpret_cast<Half*>(of_step[step]); }
-};
 
 // One operand of a step, for some runs.
 struct Reading {
@@ -77,9 +70,10 @@ HWY_INLINE void RunStep(const ElementStep& step, const ElementRuns& runs, const 
 }
 
 // Runs all calls on one strip: `runs` begins at run `run` of the data and `first` elements into
-// each run, and has at most kStrip elements in total.
+// each run, and has at most kStrip elements in total. `strips` has one for each step whose result
+// only later steps read.
 HWY_INLINE void RunStrip(absl::Span<const StepCall> calls, const ElementRuns& runs, int64_t run,
-                         int64_t first, Strips& strips) {
+                         int64_t first, Half* strips) {
   const auto memory = [&](const Half* data, int64_t run_step, int64_t begin) {
     return data + run * run_step + begin;
   };
@@ -89,20 +83,22 @@ HWY_INLINE void RunStrip(absl::Span<const StepCall> calls, const ElementRuns& ru
               source.repeated};
     }
     const Half* to = calls[source.step].to;
-    if (to == nullptr) return {strips.Of(source.step), runs.count};
+    if (to == nullptr) return {strips + source.step * kStrip, runs.count};
     return {memory(to, runs.step, first), runs.step};
   };
   for (size_t i = 0; i < calls.size(); ++i) {
     const StepCall& call = calls[i];
     const bool is_binary = call.step.kind == StepKind::kBinary;
-    Half* to = call.to == nullptr ? strips.Of(i) : call.to + run * runs.step + first;
+    Half* to = call.to == nullptr ? strips + i * kStrip : call.to + run * runs.step + first;
     RunStep(call.step, runs, read(call.x), is_binary ? read(call.z) : Reading(), to,
             call.to == nullptr ? runs.count : runs.step);
   }
 }
 
 void RunAll(absl::Span<const StepCall> calls, const ElementRuns& runs) {
-  Strips strips;
+  // Not on the stack, where a function probes every page of its frame.
+  Half* const strips =
+      ThreadScratch<Half>(ScratchUse::kStrips, static_cast<int64_t>(calls.size()) * kStrip);
   const int64_t together = std::max<int64_t>(kStrip / std::max<int64_t>(runs.count, 1), 1);
   for (int64_t run = 0; run < runs.runs; run += together) {
     ElementRuns strip = runs;
