@@ -23,6 +23,14 @@ struct Scheduler::RunState {
   };
   std::vector<std::vector<OldRows>> old_rows;
 
+  // Most values of a large model stay on the engine, so that looking is faster than assigning.
+  void Clear(size_t count) {
+    values.resize(count);
+    for (RunValue& value : values) {
+      if (!value.is_empty()) value = RunValue();
+    }
+  }
+
   RunValue ValueOf(const Graph& graph, ValueId value) const {
     const std::optional<Tensor>& constant = graph.values[value].constant;
     return constant.has_value() ? RunValue{*constant, {}} : values[value];

@@ -17,6 +17,7 @@ struct RunValue {
   Tensor tensor;
   CpuValue cpu;
 
+  bool is_empty() const { return !has_tensor() && cpu.get() == nullptr; }
   bool has_tensor() const { return tensor.type() != DataType::kUndefined; }
   absl::StatusOr<Tensor> ToTensor() const {
     if (has_tensor()) return tensor;

@@ -58,10 +58,13 @@ class Scheduler::Runner {
     for (size_t i = 0; i < waiting_.size(); ++i) {
       waiting_[i] = static_cast<int>(s_.dependencies_[i].size());
     }
+    std::vector<int> ready;
     for (size_t i = 0; i < waiting_.size(); ++i) {
-      if (s_.dependencies_[i].empty()) Start(static_cast<int>(i));
+      if (s_.dependencies_[i].empty()) ready.push_back(static_cast<int>(i));
     }
-    tasks_.wait();
+    if (ready.empty()) return absl::OkStatus();
+    for (size_t i = 1; i < ready.size(); ++i) Start(ready[i]);
+    tasks_.run_and_wait([this, first = ready[0]] { RunFrom(first); });
     return first_error_;
   }
 
@@ -84,8 +87,10 @@ class Scheduler::Runner {
 
   // Stores a value from outside the engine in all forms in which it is read.
   absl::Status Publish(ValueId value, RunValue given) {
-    if (s_.surfaces_.slot[value] >= 0) {
-      ANEMONE_ASSIGN_OR_RETURN(const Tensor tensor, given.ToTensor());
+    if (s_.surfaces_.slot[value] >= 0 && given.has_tensor()) {
+      ANEMONE_RETURN_IF_ERROR(Cross(value, given.tensor));
+    } else if (s_.surfaces_.slot[value] >= 0) {
+      ANEMONE_ASSIGN_OR_RETURN(const Tensor tensor, given.cpu.ToTensor());
       ANEMONE_RETURN_IF_ERROR(Cross(value, tensor));
     }
     state_.values[value] = std::move(given);
@@ -101,14 +106,14 @@ class Scheduler::Runner {
                        " ", DimsToString(planned.dims()),
                        "; the model declares a wrong type or shape; remove the declaration"));
     }
-    absl::Time start = absl::Now();
+    const absl::Time start = Begun();
     math::Tally tally;
     ToSurface(tensor, s_.surfaces_.layout[value], SurfaceOf(value).data(),
               s_.watch_ == nullptr ? nullptr : s_.watch_->ForInput(tally));
     if (tally.overflowed > 0) {
       s_.watch_->Input(tally, tensor.elements(), planned.name, UnitThatReads(value));
     }
-    Note("crossing", absl::StrCat("to engine: ", s_.graph_.values[value].name), start);
+    if (trace_ != nullptr) Note("crossing", absl::StrCat("to engine: ", planned.name), start);
     if (hazards_ != nullptr) {
       hazards_->AddPort(s_.plan_.first_segment + ReaderOf(value), s_.graph_.values[value].name,
                         tensor, std::string(ValueOf(UnitThatReads(value))));
@@ -141,29 +146,46 @@ class Scheduler::Runner {
 
   const Surface& SurfaceOf(ValueId value) { return state_.surfaces[s_.surfaces_.slot[value]]; }
 
+  // Only a trace needs times and names.
+  absl::Time Begun() const { return trace_ != nullptr ? absl::Now() : absl::Time(); }
   void Note(absl::string_view category, const std::string& name, absl::Time start) {
-    if (trace_ != nullptr) trace_->Add(category, name, start, absl::Now() - start);
+    trace_->Add(category, name, start, absl::Now() - start);
   }
 
   void Start(int segment) {
-    tasks_.run([this, segment] {
-      const Deadline::Scope scope(deadline_);
-      absl::Time start = absl::Now();
-      bool on_engine = s_.programs_[segment] != nullptr;
-      const bool has_bodies = s_.control_flow_[segment] != nullptr;
-      const bool writes = !RowWritesOf(s_.graph_, s_.plan_.segments[segment]).empty();
-      absl::Status status = failed_      ? absl::OkStatus()
-                            : on_engine  ? RunProgram(segment)
-                            : has_bodies ? RunControlFlow(segment)
-                            : writes     ? WriteRows(segment)
-                                         : RunCpu(segment);
+    tasks_.run([this, segment] { RunFrom(segment); });
+  }
+
+  // Runs the segment, then one of those that waited for it, and so on. Starts the others.
+  void RunFrom(int segment) {
+    const Deadline::Scope scope(deadline_);
+    for (int next = segment; next >= 0;) {
+      RunOne(next);
+      const std::vector<int>& dependents = s_.dependents_[next];
+      next = -1;
+      for (const int dependent : dependents) {
+        if (--waiting_[dependent] > 0) continue;
+        if (next >= 0) Start(next);
+        next = dependent;
+      }
+    }
+  }
+
+  void RunOne(int segment) {
+    const absl::Time start = Begun();
+    const bool on_engine = s_.programs_[segment] != nullptr;
+    const bool has_bodies = s_.control_flow_[segment] != nullptr;
+    const bool writes = !RowWritesOf(s_.graph_, s_.plan_.segments[segment]).empty();
+    absl::Status status = failed_      ? absl::OkStatus()
+                          : on_engine  ? RunProgram(segment)
+                          : has_bodies ? RunControlFlow(segment)
+                          : writes     ? WriteRows(segment)
+                                       : RunCpu(segment);
+    if (trace_ != nullptr) {
       Note("segment",
            absl::StrCat(on_engine ? "engine " : "CPU ", s_.plan_.first_segment + segment), start);
-      if (!status.ok()) Fail(std::move(status));
-      for (int next : s_.dependents_[segment]) {
-        if (--waiting_[next] == 0) Start(next);
-      }
-    });
+    }
+    if (!status.ok()) Fail(std::move(status));
   }
 
   absl::Status RunProgram(int index) {
@@ -200,7 +222,7 @@ class Scheduler::Runner {
         continue;
       }
       if (!s_.read_as_tensor_[v]) continue;
-      absl::Time start = absl::Now();
+      const absl::Time start = Begun();
       const Value& value = s_.graph_.values[v];
       math::Tally tally;
       Tensor& tensor = state_.values[v].tensor;
@@ -210,7 +232,7 @@ class Scheduler::Runner {
         s_.watch_->Output(tally, tensor.elements(), value.name,
                           MakerOf(segment.network, static_cast<int>(i)));
       }
-      Note("crossing", absl::StrCat("from engine: ", value.name), start);
+      if (trace_ != nullptr) Note("crossing", absl::StrCat("from engine: ", value.name), start);
     }
     return absl::OkStatus();
   }
@@ -241,7 +263,7 @@ class Scheduler::Runner {
   }
 
   absl::Status WriteRows(int index, const Node& node) {
-    const absl::Time start = absl::Now();
+    const absl::Time start = Begun();
     const RowWrite write = RowWriteOf(node);
     const Value &present = s_.graph_.values[write.present], &made = s_.graph_.values[write.rows];
     const SurfaceLayout& layout = s_.surfaces_.layout[write.past];
@@ -268,8 +290,10 @@ class Scheduler::Runner {
     if (tally.overflowed > 0) {
       s_.watch_->Input(tally, blocks.elements(), made.name, UnitThatReads(write.present));
     }
-    Note("state", absl::StrCat("written to ", present.name, ": ", 2 * blocks.elements(), " bytes"),
-         start);
+    if (trace_ != nullptr) {
+      Note("state",
+           absl::StrCat("written to ", present.name, ": ", 2 * blocks.elements(), " bytes"), start);
+    }
     if (Stays(write.present) || !s_.read_as_tensor_[write.present]) return absl::OkStatus();
     state_.values[write.present].tensor = FromSurface(to, layout, present.type, present.dims());
     return absl::OkStatus();
@@ -415,14 +439,14 @@ absl::StatusOr<std::vector<RunValue>> Scheduler::RunIn(RunState& state,
                                                        absl::Span<const RunValue> captured,
                                                        Trace* trace, HazardLog* hazards,
                                                        Resident* resident) {
-  state.values.assign(graph_.values.size(), RunValue());
+  state.Clear(graph_.values.size());
   state.old_rows.assign(plan_.segments.size(), {});
   const absl::Status ran = Runner(*this, state, trace, hazards, resident).Run(inputs, captured);
   if (!ran.ok()) PutBackRows(state);
   ANEMONE_RETURN_IF_ERROR(ran);
   std::vector<RunValue> outputs;
   for (ValueId v : graph_.outputs) outputs.push_back(state.ValueOf(graph_, v));
-  state.values.clear();
+  state.Clear(graph_.values.size());
   return outputs;
 }
 

@@ -132,13 +132,17 @@ class Steps {
   PartRuns RunsFrom(int64_t first, int64_t runs, int64_t count, int64_t step) const;
   void RunParts(const PartRuns& runs) const;
 
+  // As many as most chains have. Arrays of the largest number would take longer to clear than a
+  // short chain takes to run.
+  static constexpr size_t kFew = 3;
   absl::Span<const UnitCall> units_;
   Part part_ = Part::kAny;
-  Source x_[math::kMostSteps], z_[math::kMostSteps];
-  math::StepCall calls_[math::kMostSteps];
+  absl::InlinedVector<Source, kFew> x_, z_;
+  absl::InlinedVector<math::StepCall, kFew> calls_;
 };
 
-Steps::Steps(absl::Span<const UnitCall> units) : units_(units) {
+Steps::Steps(absl::Span<const UnitCall> units)
+    : units_(units), x_(units.size()), z_(units.size()), calls_(units.size()) {
   for (size_t i = 0; i < units.size(); ++i) {
     const UnitCall& unit = units[i];
     const UnitStep step = unit.unit->kind->run.step(unit.unit->params.get(), unit.prepared);
@@ -210,18 +214,17 @@ PartRuns Steps::RunsFrom(int64_t first, int64_t runs, int64_t count, int64_t ste
 
 void Steps::RunParts(const PartRuns& runs) const {
   const Dims& dims = units_[0].out.dims;
-  math::StepCall calls[math::kMostSteps];
-  std::copy_n(calls_, units_.size(), calls);
+  absl::InlinedVector<math::StepCall, kFew> calls = calls_;
   for (size_t i = 0; i < units_.size(); ++i) {
     Place(x_[i], runs, calls[i].x);
     Place(z_[i], runs, calls[i].z);
     if (calls[i].to != nullptr) calls[i].to += runs.first;
   }
-  math::RunSteps({calls, units_.size()}, {.count = runs.count,
-                                          .runs = runs.runs,
-                                          .step = runs.step,
-                                          .channel = runs.first / (dims.h() * dims.w()) % dims.c(),
-                                          .channel_step = runs.by_plane ? runs.moved : 0});
+  math::RunSteps(calls, {.count = runs.count,
+                         .runs = runs.runs,
+                         .step = runs.step,
+                         .channel = runs.first / (dims.h() * dims.w()) % dims.c(),
+                         .channel_step = runs.by_plane ? runs.moved : 0});
 }
 
 int64_t Steps::size() const {
@@ -311,15 +314,17 @@ void RunChain(absl::Span<const UnitCall> calls) {
       steps->Run(first - head.out.data, runs, count, step);
     };
   };
-  const Steps all(calls.subspan(1)), behind(calls.subspan(2));
-  const auto finish = running(all), finish_behind = running(behind);
-  math::Epilogue epilogue(finish);
+  const auto compute = [&](const math::Epilogue& epilogue) {
+    kind.run.compute_then(head.unit->params.get(), head.prepared, head.in, head.out, epilogue);
+  };
+  const Steps all(calls.subspan(1));
+  const auto finish = running(all);
   const std::optional<math::Limits> limits = LimitsOf(head, calls[1]);
-  if (limits) {
-    epilogue = math::Epilogue(*limits, epilogue,
-                              calls.size() > 2 ? math::Epilogue(finish_behind) : math::Epilogue());
-  }
-  kind.run.compute_then(head.unit->params.get(), head.prepared, head.in, head.out, epilogue);
+  if (!limits) return compute(math::Epilogue(finish));
+  const Steps behind(calls.subspan(2));
+  const auto finish_behind = running(behind);
+  compute(math::Epilogue(*limits, math::Epilogue(finish),
+                         calls.size() > 2 ? math::Epilogue(finish_behind) : math::Epilogue()));
 }
 
 }  // namespace anemone

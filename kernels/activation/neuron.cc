@@ -460,6 +460,14 @@ Operand Activated(NetworkBuilder& c, NeuronType type, const Operand& x, float fi
                {x});
 }
 
+absl::StatusOr<NeuronFunction> NeuronFunctionOf(NeuronType type) {
+  const NeuronParams p{type};
+  NeuronFunction function;
+  ANEMONE_ASSIGN_OR_RETURN(function.table, Prepare(p, {}, {}));
+  function.step = Step(p, function.table.get()).step;
+  return function;
+}
+
 Unit FiniteUnit(const Operand& x, const Dims& dims) {
   const NeuronParams p{NeuronType::kClampedReLU, fp16::kLowest, fp16::kLargest};
   return {.name = "",

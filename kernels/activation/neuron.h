@@ -71,6 +71,13 @@ absl::Span<const char* const> NamesOf(NeuronType);
 Operand Activated(NetworkBuilder& c, NeuronType type, const Operand& x, float first = 0,
                   float second = 0);
 
+// The function of a Neuron unit without parameters, for units that apply it themselves.
+struct NeuronFunction {
+  Prepared table;  // to which the step refers
+  math::ElementStep step;
+};
+absl::StatusOr<NeuronFunction> NeuronFunctionOf(NeuronType type);
+
 // A unit that limits `x`, whose dims are given, to the finite numbers of fp16.
 Unit FiniteUnit(const Operand& x, const Dims& dims);
 

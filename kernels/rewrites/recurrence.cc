@@ -6,14 +6,17 @@
 #include <new>
 #include <optional>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "base/status_macros.h"
 #include "engine/constant.h"
+#include "engine/constant_id.h"
 #include "engine/loops.h"
 #include "engine/software/unit_program.h"
 #include "kernels/units/reshape.h"
+#include "math/recurrent/recurrent.h"
 #include "rule_table.h"  // generated
 
 namespace anemone {
@@ -133,10 +136,18 @@ Verdict Validate(const RecurrenceParams& p, Bottoms in, const Target& target, Ro
 
 // The units of the steps, ready to run: those of the first one, which may have no state, and those
 // of the others.
-struct PreparedSteps {
+struct StepUnits {
   std::optional<UnitProgram> first;  // nullopt: it is like the others
   UnitProgram next;
 };
+
+// A batch of one has a kernel with the bits of these units.
+struct WholeLoop {
+  NeuronFunction f, g, h;
+  math::PackedRecurrence packed;
+};
+
+using PreparedLoop = std::variant<StepUnits, WholeLoop>;
 
 // Prepares one step. Its ports are the gates' inputs and the state, and the new state.
 absl::Status PrepareStep(const RecurrentStep& step, const RecurrentWeights& weights, bool has_h,
@@ -170,17 +181,49 @@ absl::Status PrepareStep(const RecurrentStep& step, const RecurrentWeights& weig
   return absl::InternalError("recurrence: a state is not computed in place");
 }
 
+absl::StatusOr<StepUnits> PrepareSteps(const RecurrenceParams& p, const RecurrentWeights& weights) {
+  const RecurrentStep step = p.step();
+  StepUnits units;
+  if (!p.has_h || p.has_c != step.has_cell()) {
+    ANEMONE_RETURN_IF_ERROR(PrepareStep(step, weights, p.has_h, p.has_c, units.first.emplace()));
+  }
+  ANEMONE_RETURN_IF_ERROR(PrepareStep(step, weights, true, step.has_cell(), units.next));
+  return units;
+}
+
+// Compressed weights are multiplied by other kernels, and those of a single number too.
+bool HasKernel(const RecurrenceParams& p, const RecurrentWeights& weights) {
+  return p.batch == 1 && p.hidden > 1 && weights.r.compressed() == nullptr;
+}
+
+absl::StatusOr<WholeLoop> PrepareWhole(const RecurrenceParams& p, const RecurrentWeights& weights) {
+  WholeLoop loop;
+  ANEMONE_ASSIGN_OR_RETURN(loop.f, NeuronFunctionOf(p.f));
+  ANEMONE_ASSIGN_OR_RETURN(loop.g, NeuronFunctionOf(p.g));
+  ANEMONE_ASSIGN_OR_RETURN(loop.h, NeuronFunctionOf(p.h));
+  std::vector<Half> bias(weights.bias ? p.columns() : 0);
+  if (weights.bias) ReadHalves(*weights.bias, 0, absl::MakeSpan(bias));
+  loop.packed = math::PackRecurrence(
+      {.gates = p.step().gates(),
+       .hidden = p.hidden,
+       .linear_before_reset = p.linear_before_reset,
+       .f = loop.f.step,
+       .g = loop.g.step,
+       .h = loop.h.step},
+      [&](int64_t first, absl::Span<Half> to) { ReadHalves(weights.r, first, to); }, bias,
+      IdOf(weights.r));
+  return loop;
+}
+
 absl::StatusOr<Prepared> Prepare(const RecurrenceParams& p, Bottoms,
                                  absl::Span<const Tensor> tensors) {
-  const RecurrentStep step = p.step();
   const RecurrentWeights weights = WeightsOf(p, tensors);
-  auto prepared = std::make_shared<PreparedSteps>();
-  if (!p.has_h || p.has_c != step.has_cell()) {
-    ANEMONE_RETURN_IF_ERROR(
-        PrepareStep(step, weights, p.has_h, p.has_c, prepared->first.emplace()));
+  if (HasKernel(p, weights)) {
+    ANEMONE_ASSIGN_OR_RETURN(WholeLoop loop, PrepareWhole(p, weights));
+    return std::make_shared<PreparedLoop>(std::move(loop));
   }
-  ANEMONE_RETURN_IF_ERROR(PrepareStep(step, weights, true, step.has_cell(), prepared->next));
-  return Prepared(std::move(prepared));
+  ANEMONE_ASSIGN_OR_RETURN(StepUnits units, PrepareSteps(p, weights));
+  return std::make_shared<PreparedLoop>(std::move(units));
 }
 
 // The memory of one run of a program's units.
@@ -211,30 +254,43 @@ class StepRun {
   RunMemory memory_;
 };
 
-void Compute(const RecurrenceParams& p, const void* prepared, absl::Span<const ConstView> in,
-             View out) {
-  const auto& programs = *static_cast<const PreparedSteps*>(prepared);
+void RunSteps(const RecurrenceParams& p, const StepUnits& units, const math::RecurrentRun& run) {
   const int64_t state = p.batch * p.hidden, inputs = p.batch * p.columns();
   const bool has_cell = p.step().has_cell();
   std::vector<Half> cells(has_cell ? 2 * state : 0);  // they take turns
-  const Half* h = p.has_h ? in[1].data : nullptr;
-  const Half* c = p.has_c ? in.back().data : nullptr;
-  StepRun next(programs.next);
-  for (int64_t i = 0; i < p.steps; ++i) {
-    const int64_t at = p.backwards ? p.steps - 1 - i : i;
-    const bool is_last = i + 1 == p.steps;
-    Half* const new_h = out.data + at * state;
-    Half* const new_c = is_last && p.gives_cell ? out.data + p.steps * state
-                        : has_cell              ? cells.data() + i % 2 * state
-                                                : nullptr;
-    const Half* const x = in[0].data + at * inputs;
-    if (i == 0 && programs.first) {
-      StepRun(*programs.first).Run(x, h, c, new_h, new_c);
+  const Half *h = run.h, *c = run.c;
+  StepRun next(units.next);
+  for (int64_t i = 0; i < run.steps; ++i) {
+    const int64_t at = run.backwards ? run.steps - 1 - i : i;
+    Half* const new_h = run.outputs + at * state;
+    Half* new_c = has_cell ? cells.data() + i % 2 * state : nullptr;
+    if (i + 1 == run.steps && run.last_c != nullptr) new_c = run.last_c;
+    const Half* const x = run.inputs + at * inputs;
+    if (i == 0 && units.first) {
+      StepRun(*units.first).Run(x, h, c, new_h, new_c);
     } else {
       next.Run(x, h, c, new_h, new_c);
     }
     h = new_h;
     c = new_c;
+  }
+}
+
+void Compute(const RecurrenceParams& p, const void* prepared, absl::Span<const ConstView> in,
+             View out) {
+  const math::RecurrentRun run = {
+      .steps = p.steps,
+      .backwards = p.backwards,
+      .inputs = in[0].data,
+      .h = p.has_h ? in[1].data : nullptr,
+      .c = p.has_c ? in.back().data : nullptr,
+      .outputs = out.data,
+      .last_c = p.gives_cell ? out.data + p.steps * p.batch * p.hidden : nullptr};
+  const auto& loop = *static_cast<const PreparedLoop*>(prepared);
+  if (const auto* whole = std::get_if<WholeLoop>(&loop)) {
+    math::RunRecurrence(whole->packed, run);
+  } else {
+    RunSteps(p, std::get<StepUnits>(loop), run);
   }
 }
 

@@ -57,6 +57,7 @@ enum class ScratchUse {
   kEven,
   kTaps,
   kScores,
+  kStrips,
   kCount,
 };
 

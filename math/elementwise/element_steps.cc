@@ -2,27 +2,19 @@
 
 #include <algorithm>
 #include <cassert>
-#include <cstddef>
+
+#include "math/core/scratch.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "math/elementwise/element_steps.cc"
 #include "hwy/foreach_target.h"
 // hwy/foreach_target.h must come before the "-inl" headers.
-#include "math/elementwise/binary-inl.h"
-#include "math/elementwise/unary-inl.h"
+#include "math/elementwise/element_steps-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace anemone::math::HWY_NAMESPACE {
 
 constexpr int64_t kStrip = 2048;  // elements processed at a time
-
-// One strip for each step whose result only later steps read. Stored as bytes, because an array of
-// Half would be zeroed.
-struct Strips {
-  HWY_ALIGN std::byte of_step[kMostSteps][kStrip * sizeof(Half)];
-
-  Half* Of(size_t step) { return reinterpret_cast<Half*>(of_step[step]); }
-};
 
 // One operand of a step, for some runs.
 struct Reading {
@@ -67,47 +59,21 @@ HWY_INLINE void RunBinary(BinaryOp op, const ElementRuns& runs, const Reading& x
 
 HWY_INLINE void RunStep(const ElementStep& step, const ElementRuns& runs, const Reading& x,
                         const Reading& z, Half* to, int64_t to_step) {
-  const int64_t count = runs.count;
-  const auto each = [&](const auto& run) HWY_ATTR { ForRuns(runs, x, to, to_step, run); };
-  switch (step.kind) {
-    case StepKind::kAffine:
-      return each([&](const Half* from, Half* at, int64_t i) HWY_ATTR {
-        if (step.firsts == nullptr) return AffineRun(from, step.first, step.second, at, count);
-        const int64_t channel = runs.channel + i * runs.channel_step;
-        AffineRun(from, step.firsts[channel], step.seconds[channel], at, count);
-      });
-    case StepKind::kClamp:
-      return each([&](const Half* from, Half* at, int64_t)
-                      HWY_ATTR { ClampRun(from, step.first, step.second, at, count); });
-    case StepKind::kLeakyRelu:
-      return each([&](const Half* from, Half* at, int64_t)
-                      HWY_ATTR { LeakyReluRun(from, step.first, at, count); });
-    case StepKind::kGelu:
-      return each([&](const Half* from, Half* at, int64_t) HWY_ATTR { GeluRun(from, at, count); });
-    case StepKind::kSigmoid:
-      return each([&](const Half* from, Half* at, int64_t)
-                      HWY_ATTR { SigmoidRun(from, at, count); });
-    case StepKind::kSilu:
-      return each([&](const Half* from, Half* at, int64_t) HWY_ATTR { SiluRun(from, at, count); });
-    case StepKind::kAbs:
-      return each([&](const Half* from, Half* at, int64_t) {
-        for (int64_t k = 0; k < count; ++k) {
-          at[k].bits = static_cast<uint16_t>(from[k].bits & 0x7fff);
-        }
-      });
-    case StepKind::kTable:
-      return each([&](const Half* from, Half* at, int64_t) {
-        for (int64_t k = 0; k < count; ++k) at[k] = (*step.table)(from[k]);
-      });
-    case StepKind::kBinary:
-      return RunBinary(step.op, runs, x, z, to, to_step);
-  }
+  if (step.kind == StepKind::kBinary) return RunBinary(step.op, runs, x, z, to, to_step);
+  ForRuns(runs, x, to, to_step, [&](const Half* from, Half* at, int64_t i) HWY_ATTR {
+    if (step.firsts == nullptr) {
+      return UnaryRun(step, step.first, step.second, from, at, runs.count);
+    }
+    const int64_t channel = runs.channel + i * runs.channel_step;
+    UnaryRun(step, step.firsts[channel], step.seconds[channel], from, at, runs.count);
+  });
 }
 
 // Runs all calls on one strip: `runs` begins at run `run` of the data and `first` elements into
-// each run, and has at most kStrip elements in total.
+// each run, and has at most kStrip elements in total. `strips` has one for each step whose result
+// only later steps read.
 HWY_INLINE void RunStrip(absl::Span<const StepCall> calls, const ElementRuns& runs, int64_t run,
-                         int64_t first, Strips& strips) {
+                         int64_t first, Half* strips) {
   const auto memory = [&](const Half* data, int64_t run_step, int64_t begin) {
     return data + run * run_step + begin;
   };
@@ -117,20 +83,22 @@ HWY_INLINE void RunStrip(absl::Span<const StepCall> calls, const ElementRuns& ru
               source.repeated};
     }
     const Half* to = calls[source.step].to;
-    if (to == nullptr) return {strips.Of(source.step), runs.count};
+    if (to == nullptr) return {strips + source.step * kStrip, runs.count};
     return {memory(to, runs.step, first), runs.step};
   };
   for (size_t i = 0; i < calls.size(); ++i) {
     const StepCall& call = calls[i];
     const bool is_binary = call.step.kind == StepKind::kBinary;
-    Half* to = call.to == nullptr ? strips.Of(i) : call.to + run * runs.step + first;
+    Half* to = call.to == nullptr ? strips + i * kStrip : call.to + run * runs.step + first;
     RunStep(call.step, runs, read(call.x), is_binary ? read(call.z) : Reading(), to,
             call.to == nullptr ? runs.count : runs.step);
   }
 }
 
 void RunAll(absl::Span<const StepCall> calls, const ElementRuns& runs) {
-  Strips strips;
+  // Not on the stack, where a function probes every page of its frame.
+  Half* const strips =
+      ThreadScratch<Half>(ScratchUse::kStrips, static_cast<int64_t>(calls.size()) * kStrip);
   const int64_t together = std::max<int64_t>(kStrip / std::max<int64_t>(runs.count, 1), 1);
   for (int64_t run = 0; run < runs.runs; run += together) {
     ElementRuns strip = runs;

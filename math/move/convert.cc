@@ -8,7 +8,10 @@
 #include <limits>
 #include <type_traits>
 
+#include "math/core/loop_nest.h"
 #include "math/core/parallel.h"
+#include "math/move/converted_runs.h"
+#include "math/move/copy_bytes.h"
 #include "math/move/counted_convert.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -24,16 +27,65 @@ HWY_INLINE VF NanToInfinity(VF x) {
   return hn::IfThenElse(hn::IsNaN(x), hn::Set(DF(), hwy::HighestValue<float>() * 2.0f), x);
 }
 
-void FloatRunToHalf(const float* from, Half* to, int64_t count, NanRule nan) {
-  if (nan == NanRule::kKeep) return NarrowRun(from, to, count);
-  int64_t i = 0;
-  for (; i + kLanes <= count; i += kLanes) {
-    StoreHalf(NanToInfinity(hn::LoadU(DF(), from + i)), to + i);
-  }
-  if (i < count) StoreHalfN(NanToInfinity(LoadFloatN(from + i, count - i)), to + i, count - i);
+// The finite elements that fp16 rounds to infinity.
+HWY_INLINE int64_t CountOverflowed(VF x) {
+  constexpr float kLeast = 65520.0f;
+  const DF df;
+  const VF magnitude = hn::Abs(x);
+  const auto is_finite = hn::Le(magnitude, hn::Set(df, hwy::HighestValue<float>()));
+  return static_cast<int64_t>(
+      hn::CountTrue(df, hn::And(hn::Ge(magnitude, hn::Set(df, kLeast)), is_finite)));
 }
 
-void HalfRunToFloat(const Half* from, float* to, int64_t count) { WidenRun(from, to, count); }
+HWY_INLINE int64_t CountNotFinite(VH halves) {
+  const DH dh;
+  const VH magnitude = hn::And(halves, hn::Set(dh, uint16_t{0x7fff}));
+  return static_cast<int64_t>(hn::CountTrue(dh, hn::Gt(magnitude, hn::Set(dh, uint16_t{0x7bff}))));
+}
+
+template <bool kCounts>
+HWY_INLINE int64_t NarrowRuns(const ConvertedRuns& runs, NanRule nan) {
+  int64_t overflowed = 0;
+  const auto change = [&](VF x) HWY_ATTR {
+    if (kCounts) overflowed += CountOverflowed(x);
+    return nan == NanRule::kKeep ? x : NanToInfinity(x);
+  };
+  for (int64_t run = 0; run < runs.runs; ++run) {
+    const auto* from = reinterpret_cast<const float*>(runs.from + run * runs.from_step);
+    auto* to = reinterpret_cast<Half*>(runs.to + run * runs.to_step);
+    const int64_t count = runs.count;
+    int64_t i = 0;
+    for (; i + kLanes <= count; i += kLanes) StoreHalf(change(hn::LoadU(DF(), from + i)), to + i);
+    if (i < count) StoreHalfN(change(LoadFloatN(from + i, count - i)), to + i, count - i);
+  }
+  return overflowed;
+}
+
+int64_t FloatRunsToHalf(const ConvertedRuns& runs, NanRule nan, bool counts) {
+  return counts ? NarrowRuns<true>(runs, nan) : NarrowRuns<false>(runs, nan);
+}
+
+template <bool kCounts>
+HWY_INLINE int64_t WidenRuns(const ConvertedRuns& runs) {
+  int64_t not_finite = 0;
+  const auto widen = [&](VH halves) HWY_ATTR {
+    if (kCounts) not_finite += CountNotFinite(halves);
+    return Widen(halves);
+  };
+  for (int64_t run = 0; run < runs.runs; ++run) {
+    const auto* from = reinterpret_cast<const Half*>(runs.from + run * runs.from_step);
+    auto* to = reinterpret_cast<float*>(runs.to + run * runs.to_step);
+    const int64_t count = runs.count;
+    int64_t i = 0;
+    for (; i + kLanes <= count; i += kLanes) hn::StoreU(widen(LoadBits(from + i)), DF(), to + i);
+    if (i < count) StoreFloatN(widen(LoadBitsN(from + i, count - i)), to + i, count - i);
+  }
+  return not_finite;
+}
+
+int64_t HalfRunsToFloat(const ConvertedRuns& runs, bool counts) {
+  return counts ? WidenRuns<true>(runs) : WidenRuns<false>(runs);
+}
 
 // NOLINTNEXTLINE(google-readability-namespace-comments)
 }  // namespace anemone::math::HWY_NAMESPACE
@@ -42,20 +94,31 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace anemone::math {
 
-HWY_EXPORT(FloatRunToHalf);
-HWY_EXPORT(HalfRunToFloat);
+HWY_EXPORT(FloatRunsToHalf);
+HWY_EXPORT(HalfRunsToFloat);
+
+namespace {
+
+// One run.
+ConvertedRuns RunOf(const void* from, void* to, int64_t count) {
+  return {.from = static_cast<const char*>(from), .to = static_cast<char*>(to), .count = count};
+}
+
+}  // namespace
 
 void FloatToHalf(absl::Span<const float> from, absl::Span<Half> to, NanRule nan) {
   assert(from.size() == to.size());
   ParallelFor(from.size(), kElementGrain, [&](int64_t begin, int64_t end) {
-    HWY_DYNAMIC_DISPATCH(FloatRunToHalf)(from.data() + begin, to.data() + begin, end - begin, nan);
+    HWY_DYNAMIC_DISPATCH(FloatRunsToHalf)
+    (RunOf(from.data() + begin, to.data() + begin, end - begin), nan, false);
   });
 }
 
 void HalfToFloat(absl::Span<const Half> from, absl::Span<float> to) {
   assert(from.size() == to.size());
   ParallelFor(from.size(), kElementGrain, [&](int64_t begin, int64_t end) {
-    HWY_DYNAMIC_DISPATCH(HalfRunToFloat)(from.data() + begin, to.data() + begin, end - begin);
+    HWY_DYNAMIC_DISPATCH(HalfRunsToFloat)
+    (RunOf(from.data() + begin, to.data() + begin, end - begin), false);
   });
 }
 
@@ -168,15 +231,14 @@ void FromHalves(const char* from, char* to, int64_t count) {
   }
 }
 
+// Of other types than float, which has vectors.
 void RunToHalf(Element element, const char* from, char* to, int64_t count, NanRule nan) {
   switch (element) {
     case Element::kHalf:
       if (nan == NanRule::kToInfinity) return ToHalves<Half>(from, to, count, nan);
-      std::memcpy(to, from, count * sizeof(Half));
+      CopyBytes(from, to, count * static_cast<int64_t>(sizeof(Half)));
       return;
     case Element::kFloat:
-      HWY_DYNAMIC_DISPATCH(FloatRunToHalf)
-      (reinterpret_cast<const float*>(from), reinterpret_cast<Half*>(to), count, nan);
       return;
     case Element::kBFloat16:
       return ToHalves<BFloat16>(from, to, count, nan);
@@ -203,14 +265,13 @@ void RunToHalf(Element element, const char* from, char* to, int64_t count, NanRu
   }
 }
 
+// To other types than float.
 void RunFromHalf(Element element, const char* from, char* to, int64_t count) {
   switch (element) {
     case Element::kHalf:
-      std::memcpy(to, from, count * sizeof(Half));
+      CopyBytes(from, to, count * static_cast<int64_t>(sizeof(Half)));
       return;
     case Element::kFloat:
-      HWY_DYNAMIC_DISPATCH(HalfRunToFloat)
-      (reinterpret_cast<const Half*>(from), reinterpret_cast<float*>(to), count);
       return;
     case Element::kBFloat16:
       return FromHalves<BFloat16>(from, to, count);
@@ -242,72 +303,68 @@ void ConvertRun(Element from_element, const char* from, Element to_element, char
   if (to_element == Element::kHalf) return RunToHalf(from_element, from, to, count, nan);
   if (from_element == Element::kHalf) return RunFromHalf(to_element, from, to, count);
   assert(from_element == to_element);
-  std::memcpy(to, from, count * SizeOf(from_element));
+  CopyBytes(from, to, count * SizeOf(from_element));
 }
 
-// The magnitudes of a floating-point type, as integers of its bits, which have the same order.
-struct Magnitudes {
-  uint32_t overflows;  // the least that fp16 rounds to infinity
-  uint32_t infinity;   // larger ones are NaN
-};
-constexpr Magnitudes kFloat = {0x477ff000, 0x7f800000};  // 65520
-constexpr Magnitudes kBFloat16 = {0x4780, 0x7f80};       // 65536; the next below is 65280
-constexpr Magnitudes kHalf = {0x7c00, 0x7c00};           // it has no larger ones
-
-// Elements whose magnitude is at least `low` and below `high`. Without branches, so that the loop
-// is vectorized.
-template <class Bits>
+// 16-bit elements whose magnitude is at least `low` and below `high`. Without branches, so that the
+// loop is vectorized.
 int64_t CountBetween(const char* data, int64_t count, uint32_t low, uint32_t high) {
-  constexpr auto kSign = static_cast<Bits>(Bits{1} << (8 * sizeof(Bits) - 1));
+  constexpr uint16_t kMagnitude = 0x7fff;
   int64_t found = 0;
   for (int64_t i = 0; i < count; ++i) {
-    Bits bits;
-    std::memcpy(&bits, data + i * sizeof(Bits), sizeof(Bits));
-    const uint32_t magnitude = static_cast<Bits>(bits & static_cast<Bits>(~kSign));
-    found += magnitude - low < high - low ? 1 : 0;
+    uint16_t bits;
+    std::memcpy(&bits, data + i * sizeof(bits), sizeof(bits));
+    found += static_cast<uint32_t>(bits & kMagnitude) - low < high - low ? 1 : 0;
   }
   return found;
 }
 
-int64_t CountOverflowed(Element element, const char* from, int64_t count) {
-  switch (element) {
-    case Element::kFloat:
-      return CountBetween<uint32_t>(from, count, kFloat.overflows, kFloat.infinity);
-    case Element::kBFloat16:
-      return CountBetween<uint16_t>(from, count, kBFloat16.overflows, kBFloat16.infinity);
-    default:
-      return 0;
+// What a Tally counts, of types that are converted by ConvertRun().
+int64_t CountOf(Element from_element, const char* from, Element to_element, int64_t count) {
+  if (from_element == Element::kBFloat16 && to_element == Element::kHalf) {
+    return CountBetween(from, count, 0x4780, 0x7f80);  // 65536 overflows, the next below is 65280
   }
+  const bool keeps = from_element == Element::kHalf &&
+                     (to_element == Element::kHalf || to_element == Element::kBFloat16);
+  return keeps ? CountBetween(from, count, 0x7c00, uint32_t{1} << 15) : 0;
 }
 
-int64_t CountNotFinite(Element to_element, const char* halves, int64_t count) {
-  const bool keeps = to_element == Element::kHalf || to_element == Element::kFloat ||
-                     to_element == Element::kBFloat16;
-  return keeps ? CountBetween<uint16_t>(halves, count, kHalf.infinity, uint32_t{1} << 15) : 0;
+// Returns what a Tally counts, or 0.
+int64_t ConvertRuns(Element from_element, Element to_element, const ConvertedRuns& runs,
+                    NanRule nan, bool counts) {
+  if (from_element == Element::kFloat && to_element == Element::kHalf) {
+    return HWY_DYNAMIC_DISPATCH(FloatRunsToHalf)(runs, nan, counts);
+  }
+  if (from_element == Element::kHalf && to_element == Element::kFloat) {
+    return HWY_DYNAMIC_DISPATCH(HalfRunsToFloat)(runs, counts);
+  }
+  int64_t counted = 0;
+  for (int64_t run = 0; run < runs.runs; ++run) {
+    const char* from = runs.from + run * runs.from_step;
+    ConvertRun(from_element, from, to_element, runs.to + run * runs.to_step, runs.count, nan);
+    if (counts) counted += CountOf(from_element, from, to_element, runs.count);
+  }
+  return counted;
 }
 
 // The tally of several threads.
 class SharedTally {
  public:
-  explicit SharedTally(Tally* tally) : tally_(tally) {}
+  SharedTally(Element from_element, Tally* tally)
+      : from_half_(from_element == Element::kHalf), tally_(tally) {}
   ~SharedTally() {
-    if (tally_ == nullptr) return;
-    tally_->overflowed += overflowed_;
-    tally_->not_finite += not_finite_;
+    if (tally_ != nullptr) (from_half_ ? tally_->not_finite : tally_->overflowed) += counted_;
   }
 
-  void Count(Element from_element, const char* from, Element to_element, int64_t count) {
-    if (tally_ == nullptr) return;
-    if (from_element == Element::kHalf) {
-      not_finite_.fetch_add(CountNotFinite(to_element, from, count), std::memory_order_relaxed);
-    } else if (to_element == Element::kHalf) {
-      overflowed_.fetch_add(CountOverflowed(from_element, from, count), std::memory_order_relaxed);
-    }
+  bool counts() const { return tally_ != nullptr; }
+  void Add(int64_t counted) {
+    if (counted > 0) counted_.fetch_add(counted, std::memory_order_relaxed);
   }
 
  private:
+  const bool from_half_;
   Tally* const tally_;
-  std::atomic<int64_t> overflowed_{0}, not_finite_{0};
+  std::atomic<int64_t> counted_{0};
 };
 
 // Finds the innermost axes that are dense in both arrays. Returns the first of them, and their
@@ -333,22 +390,28 @@ void ConvertStrided(const Extents& extents, const void* from, const Layout& from
   if (first_axis == 0) {
     return Convert(run, from_layout.element, from, to_layout.element, to, nan, tally);
   }
-  SharedTally shared(tally);
-  int64_t rows = 1;
-  for (int axis = 0; axis < first_axis; ++axis) rows *= extents[axis];
-  ParallelForItems(rows, run, [&](int64_t begin, int64_t end) {
-    for (int64_t row = begin; row < end; ++row) {
-      const char* source = static_cast<const char*>(from);
-      char* target = static_cast<char*>(to);
-      int64_t rest = row;
-      for (int axis = first_axis - 1; axis >= 0; --axis) {
-        source += rest % extents[axis] * from_layout.byte_strides[axis];
-        target += rest % extents[axis] * to_layout.byte_strides[axis];
-        rest /= extents[axis];
-      }
-      ConvertRun(from_layout.element, source, to_layout.element, target, run, nan);
-      shared.Count(from_layout.element, source, to_layout.element, run);
-    }
+  Extents outer = extents;
+  std::fill(outer.begin() + first_axis, outer.end(), 1);
+  const LoopNest<2> nest(outer, {from_layout.byte_strides, to_layout.byte_strides});
+  SharedTally shared(from_layout.element, tally);
+  const auto convert = [&](int64_t from_offset, int64_t to_offset, int64_t runs) {
+    shared.Add(ConvertRuns(from_layout.element, to_layout.element,
+                           {.from = static_cast<const char*>(from) + from_offset,
+                            .to = static_cast<char*>(to) + to_offset,
+                            .from_step = nest.row_stride(0),
+                            .to_step = nest.row_stride(1),
+                            .runs = runs,
+                            .count = run},
+                           nan, shared.counts()));
+  };
+  if (nest.rows() == 1) {
+    return ParallelForItems(nest.row_size(), run, [&](int64_t begin, int64_t end) {
+      convert(begin * nest.row_stride(0), begin * nest.row_stride(1), end - begin);
+    });
+  }
+  ParallelForItems(nest.rows(), nest.row_size() * run, [&](int64_t begin, int64_t end) {
+    nest.ForRows(begin, end,
+                 [&](const std::array<int64_t, 2>& at) { convert(at[0], at[1], nest.row_size()); });
   });
 }
 
@@ -364,14 +427,14 @@ void Convert(int64_t count, Element from_element, const void* from, Element to_e
 
 void Convert(int64_t count, Element from_element, const void* from, Element to_element, void* to,
              NanRule nan, Tally* tally) {
-  SharedTally shared(tally);
+  SharedTally shared(from_element, tally);
   ParallelFor(count, kElementGrain, [&](int64_t begin, int64_t end) {
     const char* source = static_cast<const char*>(from) + begin * SizeOf(from_element);
     char* target = static_cast<char*>(to) + begin * SizeOf(to_element);
     for (int64_t done = begin; done < end; done += kElementGrain) {  // parts that stay in the cache
       const int64_t part = std::min<int64_t>(kElementGrain, end - done);
-      ConvertRun(from_element, source, to_element, target, part, nan);
-      shared.Count(from_element, source, to_element, part);
+      shared.Add(
+          ConvertRuns(from_element, to_element, RunOf(source, target, part), nan, shared.counts()));
       source += part * SizeOf(from_element);
       target += part * SizeOf(to_element);
     }

@@ -2,17 +2,17 @@
 
 #include <algorithm>
 #include <cassert>
-#include <cstring>
 
 #include "math/core/loop_nest.h"
 #include "math/core/parallel.h"
+#include "math/move/copy_bytes.h"
 
 namespace anemone::math {
 namespace {
 
 void CopyRow(const Half* from, int64_t from_step, Half* to, int64_t to_step, int64_t count) {
   if (to_step == 1 && from_step == 1) {
-    std::memcpy(to, from, count * sizeof(Half));
+    CopyBytes(from, to, count * static_cast<int64_t>(sizeof(Half)));
   } else if (to_step == 1 && from_step == 0) {
     std::fill_n(to, count, *from);
   } else {

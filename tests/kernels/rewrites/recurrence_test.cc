@@ -61,6 +61,23 @@ const std::map<std::string, std::string> kLoopModels = {
     {"gru_without_bias",
      "(float[6,1,4] x) => (float[1,1,5] hn) <float[1,15,4] w, float[1,15,5] r> "
      "{ y, hn = GRU<hidden_size = 5>(x, w, r) }"},
+    {"lstm_of_one_row",
+     "(float[7,1,4] x, float[1,1,48] h, float[1,1,48] c) => "
+     "(float[7,1,1,48] y, float[1,1,48] hn, float[1,1,48] cn) "
+     "<float[1,192,4] w, float[1,192,48] r, float[1,384] b> "
+     "{ y, hn, cn = LSTM<hidden_size = 48, direction = \"reverse\">(x, w, r, b, , h, c) }"},
+    {"gru_of_one_row",
+     "(float[6,1,4] x, float[2,1,20] h) => (float[6,2,1,20] y, float[2,1,20] hn) "
+     "<float[2,60,4] w, float[2,60,20] r, float[2,120] b> "
+     "{ y, hn = GRU<hidden_size = 20, direction = \"bidirectional\">(x, w, r, b, , h) }"},
+    {"gru_of_one_row_linear_before_reset",
+     "(float[6,1,4] x) => (float[6,1,1,17] y, float[1,1,17] hn) "
+     "<float[1,51,4] w, float[1,51,17] r, float[1,102] b> "
+     "{ y, hn = GRU<hidden_size = 17, linear_before_reset = 1>(x, w, r, b) }"},
+    {"rnn_of_one_row",
+     "(float[64,1,3] x) => (float[64,1,1,5] y, float[1,1,5] hn) "
+     "<float[1,5,3] w, float[1,5,5] r> "
+     "{ y, hn = RNN<hidden_size = 5>(x, w, r) }"},
     {"rnn",
      "(float[64,2,3] x) => (float[64,1,2,5] y, float[1,2,5] hn) "
      "<float[1,5,3] w, float[1,5,5] r, float[1,10] b> "

@@ -1,0 +1,265 @@
+#include "math/recurrent/recurrent.h"
+
+#include <algorithm>
+#include <cassert>
+
+#include "math/core/parallel.h"
+#include "math/core/scratch.h"
+#include "math/gemm/gemm_operands.h"
+#include "math/gemm/panels.h"
+#include "math/gemm/weight_panels.h"
+#include "math/recurrent/recurrent_step.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "math/recurrent/recurrent.cc"
+#include "hwy/foreach_target.h"
+// hwy/foreach_target.h must come before the "-inl" headers.
+#include "math/elementwise/element_steps-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace anemone::math::HWY_NAMESPACE {
+
+// As many vectors as their sums, whose additions wait for each other, keep the units busy.
+constexpr int kVectorsTogether = 6;
+
+// Computes kCount vectors of columns.
+template <int kCount>
+HWY_INLINE void MultiplyVectors(const StateProduct& p, int64_t column) {
+  const DF df;
+  const Half* from[kCount];
+  VF sums[kCount];
+  HWY_UNROLL(6)
+  for (int v = 0; v < kCount; ++v) {
+    const int64_t at = column + v * kLanes;
+    from[v] = p.panels + at / kPanelColumns * kPanelColumns * p.depth + at % kPanelColumns;
+    sums[v] = hn::Zero(df);
+  }
+  for (int64_t k = 0; k < p.depth; ++k) {
+    const VF factor = hn::Set(df, p.state[k]);
+    HWY_UNROLL(6)
+    for (int v = 0; v < kCount; ++v) {
+      sums[v] = hn::MulAdd(factor, LoadHalf(from[v] + k * kPanelColumns), sums[v]);
+    }
+  }
+  HWY_UNROLL(6)
+  for (int v = 0; v < kCount; ++v) {
+    const int64_t at = column + v * kLanes;
+    StoreHalf(hn::Add(sums[v], hn::LoadU(df, p.bias + at)), p.to + at);
+  }
+}
+
+void MultiplyState(const StateProduct& p, int64_t begin, int64_t end) {
+  int64_t column = begin;
+  for (; column + (kVectorsTogether - 1) * kLanes < end; column += kVectorsTogether * kLanes) {
+    MultiplyVectors<kVectorsTogether>(p, column);
+  }
+  if (column >= end) return;
+  switch (CeilDiv(end - column, kLanes)) {
+    case 1:
+      return MultiplyVectors<1>(p, column);
+    case 2:
+      return MultiplyVectors<2>(p, column);
+    case 3:
+      return MultiplyVectors<3>(p, column);
+    case 4:
+      return MultiplyVectors<4>(p, column);
+    default:
+      return MultiplyVectors<5>(p, column);
+  }
+}
+
+template <class Op>
+HWY_INLINE void Combine(const Half* a, const Half* b, Half* to, int64_t count, const Op& op) {
+  Row(RowOperand(a, false), RowOperand(b, false), to, count, op);
+}
+
+struct Sum {
+  HWY_INLINE VF operator()(VF x, VF y) const { return hn::Add(x, y); }
+};
+struct Difference {
+  HWY_INLINE VF operator()(VF x, VF y) const { return hn::Sub(x, y); }
+};
+
+// to = x + to, or x.
+HWY_INLINE void AddInputs(const Half* x, bool contributes, Half* to, int64_t count) {
+  if (!contributes) {
+    std::copy_n(x, count, to);
+  } else {
+    Combine(x, to, to, count, Sum());
+  }
+}
+
+HWY_INLINE void Apply(const ElementStep& step, const Half* from, Half* to, int64_t count) {
+  UnaryRun(step, step.first, step.second, from, to, count);
+}
+
+void EndLstmStep(const StepMemory& m) {
+  const RecurrentShape& s = *m.shape;
+  const int64_t n = s.hidden;
+  Half *in = m.gates, *out = in + n, *forget = out + n, *cell = forget + n;
+  AddInputs(m.x, m.has_opening, m.gates, 4 * n);
+  Apply(s.f, in, in, 3 * n);
+  Apply(s.g, cell, cell, n);
+  Combine(cell, in, m.c == nullptr ? m.new_c : cell, n, Product());
+  if (m.c != nullptr) {
+    Combine(m.c, forget, forget, n, Product());
+    Combine(forget, cell, m.new_c, n, Sum());
+  }
+  Apply(s.h, m.new_c, cell, n);
+  Combine(cell, out, m.new_h, n, Product());
+  WidenRun(m.new_h, m.state, n);
+}
+
+// The first half of a step: the gates z and r, and what the second half multiplies or adds.
+void OpenGruStep(const StepMemory& m) {
+  const RecurrentShape& s = *m.shape;
+  const int64_t n = s.hidden;
+  Half *reset = m.gates + n, *proposed = reset + n;
+  AddInputs(m.x, m.has_opening, m.gates, 2 * n);
+  Apply(s.f, m.gates, m.gates, 2 * n);
+  if (s.linear_before_reset) {
+    if (m.has_opening) Combine(proposed, reset, proposed, n, Product());
+  } else if (m.h != nullptr) {
+    Combine(m.h, reset, reset, n, Product());
+    WidenRun(reset, m.state, n);
+  }
+}
+
+void EndGruStep(const StepMemory& m) {
+  const RecurrentShape& s = *m.shape;
+  const int64_t n = s.hidden;
+  Half *update = m.gates, *change = update + n, *proposed = change + n;
+  AddInputs(m.x + 2 * n, m.has_proposing, proposed, n);
+  Apply(s.g, proposed, proposed, n);
+  if (m.h != nullptr) {
+    Combine(m.h, proposed, change, n, Difference());
+    Combine(change, update, change, n, Product());
+    Combine(proposed, change, m.new_h, n, Sum());
+  } else {
+    Combine(proposed, update, change, n, Product());
+    Combine(proposed, change, m.new_h, n, Difference());
+  }
+  WidenRun(m.new_h, m.state, n);
+}
+
+void EndRnnStep(const StepMemory& m) {
+  const int64_t n = m.shape->hidden;
+  AddInputs(m.x, m.has_opening, m.gates, n);
+  Apply(m.shape->f, m.gates, m.new_h, n);
+  WidenRun(m.new_h, m.state, n);
+}
+
+// NOLINTNEXTLINE(google-readability-namespace-comments)
+}  // namespace anemone::math::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace anemone::math {
+
+HWY_EXPORT(MultiplyState);
+HWY_EXPORT(EndLstmStep);
+HWY_EXPORT(OpenGruStep);
+HWY_EXPORT(EndGruStep);
+HWY_EXPORT(EndRnnStep);
+
+PackedRecurrence PackRecurrence(const RecurrentShape& shape, HalfReader weights,
+                                absl::Span<const Half> bias, ConstantId id) {
+  assert(bias.empty() || static_cast<int64_t>(bias.size()) == shape.columns());
+  const int64_t n = shape.hidden;
+  const auto pack = [&](int64_t first, int64_t gates) {
+    return PackMatrix(
+        n, gates * n, MatrixOrder::kColumnMajor,
+        [&](int64_t at, absl::Span<Half> to) { weights(first * n * n + at, to); }, nullptr,
+        first == 0 ? id : id.Derived({first * n * n}));
+  };
+  PackedRecurrence packed{.shape = shape, .bias = {bias.begin(), bias.end()}};
+  packed.opening = pack(0, shape.is_in_parts() ? 2 : shape.gates);
+  if (shape.is_in_parts()) packed.proposing = pack(2, 1);
+  packed.padded_bias.assign(shape.columns() + kMostLanes, 0.0f);
+  for (size_t i = 0; i < bias.size(); ++i)
+    packed.padded_bias[i] = ToFloat(bias[i]) + 0.0f;  // no -0
+  return packed;
+}
+
+namespace {
+
+// Runs the steps one after the other.
+class Stepper {
+ public:
+  Stepper(const PackedRecurrence& packed, const RecurrentRun& run)
+      : packed_(packed),
+        shape_(packed.shape),
+        run_(run),
+        gates_(shape_.columns() + 2 * kMostLanes),
+        cells_(shape_.gates == 4 ? 2 * shape_.hidden : 0),
+        state_(shape_.hidden) {
+    memory_ = {.shape = &shape_, .h = run.h, .c = run.c, .gates = gates_.data()};
+    memory_.state = state_.data();
+    if (run.h != nullptr) HalfToFloat({run.h, size()}, state_.span());
+  }
+
+  void Run() {
+    for (int64_t i = 0; i < run_.steps; ++i) {
+      const int64_t at = run_.backwards ? run_.steps - 1 - i : i;
+      memory_.x = run_.inputs + at * shape_.columns();
+      memory_.new_h = run_.outputs + at * shape_.hidden;
+      if (shape_.gates == 4) {
+        const bool is_last = i + 1 == run_.steps && run_.last_c != nullptr;
+        memory_.new_c = is_last ? run_.last_c : cells_.data() + i % 2 * shape_.hidden;
+      }
+      Step();
+      memory_.h = memory_.new_h;
+      memory_.c = memory_.new_c;
+    }
+  }
+
+ private:
+  size_t size() const { return static_cast<size_t>(shape_.hidden); }
+
+  void Step() {
+    memory_.has_opening = Contribute(packed_.opening, 0, shape_.is_in_parts() ? 2 : shape_.gates);
+    if (shape_.gates == 4) return HWY_DYNAMIC_DISPATCH(EndLstmStep)(memory_);
+    if (shape_.gates == 1) return HWY_DYNAMIC_DISPATCH(EndRnnStep)(memory_);
+    HWY_DYNAMIC_DISPATCH(OpenGruStep)(memory_);
+    memory_.has_proposing =
+        shape_.is_in_parts() ? Contribute(packed_.proposing, 2, 1) : memory_.has_opening;
+    HWY_DYNAMIC_DISPATCH(EndGruStep)(memory_);
+  }
+
+  // Writes what the state and the bias contribute to some gates. False if that is nothing.
+  bool Contribute(const PackedMatrix& weights, int64_t first, int64_t gates) {
+    const int64_t n = shape_.hidden, columns = gates * n;
+    Half* const to = gates_.data() + first * n;
+    if (memory_.h == nullptr) {
+      if (!packed_.bias.empty()) std::copy_n(packed_.bias.data() + first * n, columns, to);
+      return !packed_.bias.empty();
+    }
+    const StateProduct product = {.state = state_.data(),
+                                  .depth = n,
+                                  .panels = PanelsOf(weights).halves.data(),
+                                  .bias = packed_.padded_bias.data() + first * n,
+                                  .to = to};
+    constexpr int64_t kStep = 2 * kPanelColumns;  // a multiple of what is computed together
+    ParallelForItems(CeilDiv(columns, kStep), kStep * n / 16, [&](int64_t begin, int64_t end) {
+      HWY_DYNAMIC_DISPATCH(MultiplyState)
+      (product, begin * kStep, std::min(end * kStep, columns));
+    });
+    return true;
+  }
+
+  const PackedRecurrence& packed_;
+  const RecurrentShape& shape_;
+  const RecurrentRun& run_;
+  CallScratch<Half> gates_, cells_;
+  CallScratch<float> state_;
+  StepMemory memory_;
+};
+
+}  // namespace
+
+void RunRecurrence(const PackedRecurrence& packed, const RecurrentRun& run) {
+  Stepper(packed, run).Run();
+}
+
+}  // namespace anemone::math
+#endif  // HWY_ONCE

@@ -1,0 +1,68 @@
+// math/recurrent/recurrent.h: all steps of an LSTM, GRU or RNN on a batch of one.
+//
+//   const PackedRecurrence lstm = PackRecurrence({.gates = 4, .hidden = 64, .f = sigmoid, .g =
+//   tanh,
+//                                                 .h = tanh}, weights /* 256 x 64 */, bias);  //
+//                                                 once
+//   RunRecurrence(lstm, {.steps = 20, .inputs = x /* 20 x 256 */, .outputs = y /* 20 x 64 */});
+//
+// Each step computes, in this order and with a rounding to Half after each operation (the product
+// and its bias are one):
+//   LSTM: i, o, f, c = x + (R h + b); c' = f(f) * c + g(c) * f(i); h' = h(c') * f(o)
+//   GRU:  z, r, n = as ONNX's; n' = g(x + ...); h' = n' + (h - n') * f(z)
+//   RNN:  h' = f(x + (R h + b))
+// The bits are those of Gemm(), Binary() and RunSteps(), for any number of threads.
+#ifndef ANEMONE_MATH_RECURRENT_RECURRENT_H_
+#define ANEMONE_MATH_RECURRENT_RECURRENT_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "math/core/half.h"
+#include "math/core/shared_pack.h"
+#include "math/elementwise/element_steps.h"
+#include "math/gemm/gemm.h"
+#include "math/move/convert.h"
+
+namespace anemone::math {
+
+struct RecurrentShape {
+  // 4: an LSTM, with the gates i, o, f, c; 3: a GRU, with z, r, h; 1: an RNN.
+  int64_t gates = 1;
+  int64_t hidden = 1;
+  bool linear_before_reset = false;  // of a GRU
+  ElementStep f, g, h;               // functions of one operand
+
+  int64_t columns() const { return gates * hidden; }
+  // Whether the product with the state has two parts: the second one depends on the first.
+  bool is_in_parts() const { return gates == 3 && !linear_before_reset; }
+};
+
+struct PackedRecurrence {
+  RecurrentShape shape;
+  PackedMatrix opening;            // of all gates; if in parts, of the first two
+  PackedMatrix proposing;          // if in parts, of the last gate
+  std::vector<Half> bias;          // one per column, or empty
+  std::vector<float> padded_bias;  // the same for the products, with zeros behind each
+};
+
+// `weights` are those of the state, (gates * hidden, hidden). `bias` may be empty. `id` is that of
+// the weights.
+PackedRecurrence PackRecurrence(const RecurrentShape& shape, HalfReader weights,
+                                absl::Span<const Half> bias, ConstantId id = {});
+
+struct RecurrentRun {
+  int64_t steps = 1;
+  bool backwards = false;        // the last step comes first
+  const Half* inputs = nullptr;  // (steps, gates * hidden)
+  const Half* h = nullptr;       // the initial state; null: zeros, which are not computed with
+  const Half* c = nullptr;       // of an LSTM
+  Half* outputs = nullptr;       // (steps, hidden), which overlaps nothing
+  Half* last_c = nullptr;        // of an LSTM; may be null
+};
+void RunRecurrence(const PackedRecurrence& packed, const RecurrentRun& run);
+
+}  // namespace anemone::math
+
+#endif  // ANEMONE_MATH_RECURRENT_RECURRENT_H_

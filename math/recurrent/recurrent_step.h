@@ -1,0 +1,34 @@
+// math/recurrent/recurrent_step.h: the pointers of one step of a recurrence, for its kernels.
+// Internal.
+#ifndef ANEMONE_MATH_RECURRENT_RECURRENT_STEP_H_
+#define ANEMONE_MATH_RECURRENT_RECURRENT_STEP_H_
+
+#include <cstdint>
+
+#include "math/core/half.h"
+#include "math/recurrent/recurrent.h"
+
+namespace anemone::math {
+
+// The state times packed weights, plus a bias.
+struct StateProduct {
+  const float* state = nullptr;
+  int64_t depth = 0;
+  const Half* panels = nullptr;  // [column / 48][depth][48]
+  const float* bias = nullptr;   // as `to`, with space for a whole last vector
+  Half* to = nullptr;
+};
+
+struct StepMemory {
+  const RecurrentShape* shape = nullptr;
+  const Half* x = nullptr;                          // what the inputs contribute to the gates
+  const Half *h = nullptr, *c = nullptr;            // the state before; null: zeros
+  Half* gates = nullptr;                            // at first, what state and bias contribute:
+  bool has_opening = false, has_proposing = false;  // to all gates, or the last one of a GRU
+  Half *new_h = nullptr, *new_c = nullptr;          // the state after
+  float* state = nullptr;                           // by which the next product multiplies
+};
+
+}  // namespace anemone::math
+
+#endif  // ANEMONE_MATH_RECURRENT_RECURRENT_STEP_H_
