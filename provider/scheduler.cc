@@ -43,7 +43,6 @@ class Scheduler::Runner {
         trace_(trace),
         hazards_(hazards),
         resident_(resident),
-        deadline_(Deadline::Current()),
         waiting_(scheduler.plan_.segments.size()) {}
 
   absl::Status Run(absl::Span<const RunValue> inputs, absl::Span<const RunValue> captured) {
@@ -134,8 +133,7 @@ class Scheduler::Runner {
   }
 
   void Start(int segment) {
-    tasks_.run([this, segment] {
-      const Deadline::Scope scope(deadline_);
+    tasks_.run(WithDeadline([this, segment] {
       absl::Time start = absl::Now();
       bool on_engine = s_.programs_[segment] != nullptr;
       const bool has_bodies = s_.control_flow_[segment] != nullptr;
@@ -149,7 +147,7 @@ class Scheduler::Runner {
       for (int next : s_.dependents_[segment]) {
         if (--waiting_[next] == 0) Start(next);
       }
-    });
+    }));
   }
 
   absl::Status RunProgram(int index) {
@@ -244,7 +242,6 @@ class Scheduler::Runner {
   Trace* trace_;
   HazardLog* hazards_;
   const Resident* resident_;
-  Deadline* const deadline_;
   std::vector<std::atomic<int>> waiting_;  // by segment: dependencies that have not ended
   tbb::task_group tasks_;
   std::atomic<bool> failed_{false};
