@@ -31,7 +31,7 @@ Deadline* Deadline::Current() { return deadline_of_thread; }
 
 absl::Status Deadline::Error(Phase phase, absl::string_view place) const {
   static constexpr absl::string_view kDoing[] = {"reading the model", "planning", "compiling",
-                                                 "running"};
+                                                 "running", "writing"};
   return absl::DeadlineExceededError(
       absl::StrCat("time limit of ", seconds_, " s reached while ", kDoing[static_cast<int>(phase)],
                    place.empty() ? "" : ", at ", place,

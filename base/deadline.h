@@ -4,8 +4,9 @@
 //   const TimeLimit limit(settings.time_limit);  // of what this thread does while it exists
 //   ANEMONE_RETURN_IF_ERROR(CheckTime(Phase::kPlan, [] { return "node 'conv1'"; }));
 //
-// The deadline belongs to a thread. Threads that help with the work enter it with a
-// Deadline::Scope.
+// The deadline belongs to a thread. Work that another thread may do takes it along:
+//
+//   arena.execute(WithDeadline([&] { ... }));
 #ifndef ANEMONE_BASE_DEADLINE_H_
 #define ANEMONE_BASE_DEADLINE_H_
 
@@ -17,6 +18,7 @@
 #include <set>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
@@ -25,7 +27,7 @@ namespace anemone {
 
 inline constexpr double kLongestTimeLimit = 1e9;  // seconds
 
-enum class Phase { kRead, kPlan, kCompile, kRun };
+enum class Phase { kRead, kPlan, kCompile, kRun, kWrite };
 
 // Thread-safe.
 class Deadline {
@@ -81,6 +83,15 @@ class Deadline {
   std::set<Alarm*> alarms_;
   std::thread watcher_;  // runs once there is an alarm
 };
+
+// Returns a function that calls `work` with the deadline that this thread has now.
+template <class Work>
+auto WithDeadline(Work work) {
+  return [work = std::move(work), deadline = Deadline::Current()] {
+    const Deadline::Scope scope(deadline);
+    return work();
+  };
+}
 
 // Limits what this thread does while it exists. 0: no limit. Inside another limit, only that one
 // counts.

@@ -10,17 +10,20 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "base/memory_limit.h"
 
 namespace anemone {
 
 // Calls `work` and returns its Status or StatusOr. std::bad_alloc becomes kResourceExhausted with
-// the message "not enough memory to DOING; ...", or "" if there is no memory for it; any other
-// std::exception becomes kInternal.
+// the message "not enough memory to DOING; ...", or "" if there is no memory for it, and
+// MemoryLimitReached with its own message; any other std::exception becomes kInternal.
 template <class F>
 auto Guarded(absl::string_view doing, F&& work) -> decltype(work()) {
   try {
     try {
       return work();
+    } catch (const MemoryLimitReached& e) {
+      return absl::ResourceExhaustedError(e.what());
     } catch (const std::bad_alloc&) {
       return absl::ResourceExhaustedError(
           absl::StrCat("not enough memory to ", doing,

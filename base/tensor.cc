@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "anemone/compressed.h"
+#include "base/memory_limit.h"
 
 namespace anemone {
 namespace {
@@ -58,18 +59,21 @@ const TypeRow& RowOf(DataType type) {
   return kTypes[i >= 0 && i <= kLastDataType ? i : 0];
 }
 
-// Takes a block from malloc() or calloc() that is kAlignment bytes longer than needed, and returns
-// an aligned pointer into it that owns the block.
-std::shared_ptr<std::byte> Aligned(void* allocated) {
-  auto* block = static_cast<std::byte*>(allocated);
+// Returns an aligned pointer into a block of `allocate` that is kAlignment bytes longer than
+// needed. The pointer owns the block, and its share of the memory limit.
+template <class Allocate>
+std::shared_ptr<std::byte> Aligned(size_t size, Allocate allocate) {
+  std::shared_ptr<const void> taken = TakeMemory(static_cast<int64_t>(size));
+  auto* block = static_cast<std::byte*>(allocate(size + kAlignment));
   if (block == nullptr) throw std::bad_alloc();
   const size_t misaligned = reinterpret_cast<uintptr_t>(block) % kAlignment;
-  return {std::shared_ptr<void>(block, &std::free), block + (kAlignment - misaligned)};
+  const auto free = [taken = std::move(taken)](void* made) { std::free(made); };
+  return {std::shared_ptr<void>(block, free), block + (kAlignment - misaligned)};
 }
 
 // Uses calloc because the system gives out zeroed pages lazily for large arrays.
 std::shared_ptr<std::byte> AllocateZeroed(size_t size) {
-  return Aligned(std::calloc(size + kAlignment, 1));
+  return Aligned(size, [](size_t bytes) { return std::calloc(bytes, 1); });
 }
 
 }  // namespace
@@ -159,7 +163,7 @@ Tensor Tensor::Zeros(DataType type, std::vector<int64_t> dims) {
 }
 
 Tensor Tensor::Uninitialized(DataType type, std::vector<int64_t> dims) {
-  std::shared_ptr<std::byte> storage = Aligned(std::malloc(ByteSize(type, dims) + kAlignment));
+  std::shared_ptr<std::byte> storage = Aligned(ByteSize(type, dims), std::malloc);
   return Owning(type, std::move(dims), std::move(storage));
 }
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "anemone/compressed.h"
+#include "base/memory_limit.h"
 #include "base/status_macros.h"
 #include "math/move/transpose.h"
 
@@ -103,6 +104,7 @@ void ReadHalves(const Tensor& tensor, int64_t first, absl::Span<math::Half> to, 
 }
 
 std::vector<float> RoundedFloats(const Tensor& tensor) {
+  const auto taken = TakeMemory(tensor.elements() * int64_t{sizeof(math::Half) + sizeof(float)});
   std::vector<math::Half> halves(tensor.elements());
   ReadHalves(tensor, 0, absl::MakeSpan(halves));
   std::vector<float> floats(halves.size());

@@ -38,7 +38,7 @@ absl::Status Plain::Read(const Json& from, bool& value) {
 }
 
 absl::Status Plain::Read(const Json& from, float& value) {
-  if (from == "inf" || from == "-inf" || from == "nan") {
+  if (IsText(from, "inf") || IsText(from, "-inf") || IsText(from, "nan")) {
     value = std::strtof(from.get_ref<const std::string&>().c_str(), nullptr);
     return absl::OkStatus();
   }
@@ -73,7 +73,7 @@ absl::Status Plain::Read(const Json& from, std::vector<Axis>& axes) {
 
 absl::Status Plain::ReadName(const Json& from, absl::Span<const char* const> names, size_t& index) {
   for (index = 0; index < names.size(); ++index) {
-    if (from == names[index]) return absl::OkStatus();
+    if (IsText(from, names[index])) return absl::OkStatus();
   }
   return Unwanted(absl::StrCat("one of ", absl::StrJoin(names, ", ")), from);
 }

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/float_scan.h"
+#include "base/memory_limit.h"
 #include "base/nibbles.h"
 
 namespace anemone {
@@ -105,6 +106,7 @@ double ElementAsDouble(const Tensor& tensor, int64_t i) {
 
 std::optional<std::vector<double>> ToDoubles(const Tensor& tensor, int64_t limit) {
   if (!IsFloating(tensor.type()) || tensor.elements() > limit) return std::nullopt;
+  const auto taken = TakeMemory(tensor.elements() * int64_t{sizeof(double)});
   std::vector<double> values(tensor.elements());
   for (int64_t i = 0; i < tensor.elements(); ++i) values[i] = ElementAsDouble(tensor, i);
   return values;
@@ -154,6 +156,7 @@ NumberReader NumberReaderOf(DataType type) {
 std::optional<std::vector<double>> ToNumbers(const Tensor& tensor, int64_t limit) {
   const NumberReader reader = NumberReaderOf(tensor.type());
   if (reader == nullptr || tensor.elements() > limit) return std::nullopt;
+  const auto taken = TakeMemory(tensor.elements() * int64_t{sizeof(double)});
   std::vector<double> values(tensor.elements());
   for (int64_t i = 0; i < tensor.elements(); ++i) values[i] = reader(tensor, i);
   return values;

@@ -79,14 +79,14 @@ absl::Status LowerCustomOp(const Match& match, LowerContext& c) {
 }  // namespace
 
 const std::vector<CustomOp>& CustomOps() {
-  static const std::vector<CustomOp>& ops = *[] {
-    auto* made = new std::vector<CustomOp>;
+  static const std::vector<CustomOp>& ops = *new std::vector<CustomOp>([] {
+    std::vector<CustomOp> made;
     for (const HiddenLayer& layer : HiddenLayers()) {
       const UnitKind* kind = FindUnitKind(layer.type);
-      if (kind != nullptr) made->push_back(MakeOp(layer, *kind));
+      if (kind != nullptr) made.push_back(MakeOp(layer, *kind));
     }
     return made;
-  }();
+  }());
   return ops;
 }
 

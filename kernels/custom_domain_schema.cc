@@ -112,12 +112,16 @@ OpSchema SchemaOf(const CustomOp& op) {
 
 void RegisterCustomDomain() {
   static const bool once = [] {
+    // The domain and some operators are known if memory ran out the last time that this was tried.
     auto& domains = onnx::OpSchemaRegistry::DomainToVersionRange::Instance();
-    // It is known if memory ran out the last time that this was tried.
     if (domains.Map().count(kCustomDomain) == 0) {
       domains.AddDomainToVersion(kCustomDomain, kCustomDomainVersion, kCustomDomainVersion);
     }
-    for (const CustomOp& op : CustomOps()) onnx::RegisterSchema(SchemaOf(op));
+    for (const CustomOp& op : CustomOps()) {
+      const bool is_known = onnx::OpSchemaRegistry::Schema(op.layer->type, kCustomDomainVersion,
+                                                           kCustomDomain) != nullptr;
+      if (!is_known) onnx::RegisterSchema(SchemaOf(op));
+    }
     return true;
   }();
   static_cast<void>(once);

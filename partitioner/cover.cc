@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/deadline.h"
+#include "base/memory_limit.h"
 #include "base/status_macros.h"
 #include "engine/repeats.h"
 #include "engine/target_questions.h"
@@ -132,6 +133,7 @@ Attempt Refused(Verdict verdict) {
 
 // A lowering that refuses or fails although the model is valid leaves the node on the CPU.
 absl::StatusOr<Attempt> Lower(const Lowering& row, const Match& match, LowerContext& context) {
+  const WorkPlace place([&] { return ShortLabel(context.graph(), context.anchor(match)); });
   absl::Status status = row.lower(match, context);
   if (!context.ok()) status = context.status();  // the first error
   if (context.refusal()) return Refused(*context.refusal());

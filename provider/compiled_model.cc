@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "anemone/version.h"
@@ -23,14 +24,12 @@
 #include "importer/read/reader.h"
 #include "provider/loaded_model.h"
 #include "provider/new_file.h"
+#include "provider/package/content_hash.h"
 #include "provider/package/package_tensors.h"
 #include "provider/session_cache.h"
 #include "provider/settings.h"
 #include "provider/weights/quick_update.h"
 #include "provider/weights/weight_places.h"
-
-#define XXH_INLINE_ALL
-#include "xxhash.h"
 
 namespace anemone {
 namespace {
@@ -43,17 +42,16 @@ constexpr size_t kLargestManifest = 1 << 20;
 constexpr char kKind[] = "compiled model";
 
 // A hash of the model's files: the version of its weights.
-std::string VersionOf(const std::vector<Tensor>& sources) {
-  XXH3_state_t state;
-  XXH3_128bits_reset(&state);
-  for (const Tensor& source : sources) {
-    const uint64_t size = source.bytes().size();
-    XXH3_128bits_update(&state, &size, sizeof(size));
-    XXH3_128bits_update(&state, source.bytes().data(), source.bytes().size());
+absl::StatusOr<std::string> VersionOf(const std::vector<Tensor>& sources) {
+  std::vector<uint64_t> sizes;
+  for (const Tensor& source : sources) sizes.push_back(source.bytes().size());
+  std::vector<absl::string_view> parts;
+  for (size_t i = 0; i < sources.size(); ++i) {
+    parts.emplace_back(reinterpret_cast<const char*>(&sizes[i]), sizeof(sizes[i]));
+    parts.push_back(BytesText(sources[i]));
   }
-  const XXH128_hash_t hash = XXH3_128bits_digest(&state);
-  return absl::StrCat(absl::Hex(hash.high64, absl::kZeroPad16),
-                      absl::Hex(hash.low64, absl::kZeroPad16));
+  ANEMONE_ASSIGN_OR_RETURN(const std::string hash, HashInTime(parts));
+  return absl::BytesToHexString(hash);
 }
 
 std::string In(const std::string& folder, absl::string_view name) {
@@ -114,7 +112,8 @@ absl::StatusOr<Json> ReadManifest(const std::string& folder) {
   ANEMONE_ASSIGN_OR_RETURN(const auto file, MappedFile::Open(In(folder, kManifest)));
   if (file->text().size() > kLargestManifest) return Damaged("larger than 1 MiB");
   auto json = ParseJson(file->text());
-  if (!json.ok() || !json->is_object() || !json->contains("kind") || (*json)["kind"] != kKind) {
+  if (!json.ok() || !json->is_object() || !json->contains("kind") ||
+      !IsText((*json)["kind"], kKind)) {
     return Damaged("not of a compiled model");
   }
   for (const char* key : {"files", "settings", "weights_version"}) {
@@ -148,8 +147,12 @@ absl::StatusOr<std::string> FileAt(const std::string& folder, const std::string&
 // Plans into a folder that is being written.
 class Writer : public ProgramStore {
  public:
-  Writer(std::string folder, std::vector<Tensor> sources)
-      : folder_(std::move(folder)), sources_(std::move(sources)), version_(VersionOf(sources_)) {}
+  static absl::StatusOr<std::shared_ptr<const Writer>> Make(std::string folder,
+                                                            std::vector<Tensor> sources) {
+    ANEMONE_ASSIGN_OR_RETURN(std::string version, VersionOf(sources));
+    return std::shared_ptr<const Writer>(
+        new Writer(std::move(folder), std::move(sources), std::move(version)));
+  }
 
   std::optional<PlannedModel> Find(const ImportOptions&) const override { return std::nullopt; }
   void Store(const ImportOptions&, const Graph& graph, const Plan& plan,
@@ -179,6 +182,9 @@ class Writer : public ProgramStore {
   const std::string& version() const { return version_; }
 
  private:
+  Writer(std::string folder, std::vector<Tensor> sources, std::string version)
+      : folder_(std::move(folder)), sources_(std::move(sources)), version_(std::move(version)) {}
+
   const std::string folder_;
   const std::vector<Tensor> sources_;  // as the program refers to them
   const std::string version_;
@@ -191,7 +197,6 @@ absl::StatusOr<std::string> PlanInto(const std::shared_ptr<const Writer>& writer
                                      const std::string& path, Settings settings,
                                      std::shared_ptr<const LoadedModel> before) {
   settings.cache = false;
-  const TimeLimit limit(settings.time_limit);
   const auto import = [path](const ImportOptions& importing) {
     return ImportFile(path, importing);
   };
@@ -366,7 +371,8 @@ absl::StatusOr<std::shared_ptr<const CompiledModel>> CompiledModel::Open(
           model->sources_.push_back(Tensor::View(DataType::kUInt8, {size}, file->bytes(), file));
         }
         const auto version = manifest["weights_version"].get<std::string>();
-        if (VersionOf(model->sources_) != version) {
+        ANEMONE_ASSIGN_OR_RETURN(const std::string found, VersionOf(model->sources_));
+        if (found != version) {
           return absl::FailedPreconditionError(
               absl::StrCat(folder, ": its files have changed since; compile the model again"));
         }
@@ -425,11 +431,12 @@ std::string ModelFileAt(const std::string& path) {
 absl::StatusOr<Compiled> CompileModel(const std::string& path, const Settings& settings,
                                       const std::string& output) {
   return Guarded("compile the model", [&]() -> absl::StatusOr<Compiled> {
+    const TimeLimit limit(settings.time_limit);
     ANEMONE_ASSIGN_OR_RETURN(const Json planning, PlanningJson(settings));
     ANEMONE_ASSIGN_OR_RETURN(const auto folder, NewFolder::Make(output));
     const std::vector<std::string> files = FilesOfModel(path);
     const std::vector<Tensor> sources = SourcesOf(files);
-    const auto writer = std::make_shared<const Writer>(folder->path(), sources);
+    ANEMONE_ASSIGN_OR_RETURN(const auto writer, Writer::Make(folder->path(), sources));
     Compiled made{.weights_version = writer->version()};
     ANEMONE_ASSIGN_OR_RETURN(made.line, PlanInto(writer, path, settings, nullptr));
     const fs::path beside = fs::path(path).parent_path();
@@ -467,7 +474,7 @@ absl::StatusOr<Patched> PatchModel(const std::string& folder, const NewWeights& 
     const std::string file = In(made->path(), names[0]);
     const std::vector<Tensor> sources = SourcesOf(FilesOfModel(file));
     if (sources.size() != names.size()) return Damaged("it lists other files than the model has");
-    const auto writer = std::make_shared<const Writer>(made->path(), sources);
+    ANEMONE_ASSIGN_OR_RETURN(const auto writer, Writer::Make(made->path(), sources));
     patched.compiled.weights_version = writer->version();
     ANEMONE_ASSIGN_OR_RETURN(const Settings settings, model->SettingsFor({}));
     if (AreInPlace(model->planned().facts.places.get(), changes)) {

@@ -6,6 +6,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "importer/edit.h"
 #include "importer/opset/opsets.h"
@@ -209,9 +210,27 @@ std::vector<std::string> NamesOf(const Graph& graph, const std::vector<ValueId>&
 
 }  // namespace
 
+absl::Status CheckForRuntime(const Graph& graph, const Plan& plan) {
+  for (const Segment& segment : plan.segments) {
+    if (segment.placement != Placement::kCpu) continue;
+    for (const NodeId id : segment.nodes) {
+      const Node& node = graph.nodes[id];
+      if (!node.domain.empty() || node.op_type != "GRU") continue;
+      const std::optional<Shape>& shape = graph.values[node.inputs[0]].shape;
+      if (!shape || shape->empty() || shape->front().size != 0) continue;
+      return absl::UnimplementedError(
+          absl::StrCat(ShortLabel(graph, node),
+                       ": a sequence of 0 steps, for which ONNX Runtime ends the process; give at "
+                       "least one step"));
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::vector<CpuPart>> MakeCpuParts(const std::shared_ptr<const OrtRuntime>& runtime,
                                                   const Graph& graph, const Plan& plan,
                                                   const Graph* as_read) {
+  ANEMONE_RETURN_IF_ERROR(CheckForRuntime(graph, plan));
   std::vector<CpuPart> parts(plan.segments.size());
   std::optional<FileNodes> file;
   for (size_t i = 0; i < parts.size(); ++i) {

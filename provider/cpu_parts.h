@@ -33,8 +33,12 @@ struct CpuPart {
   std::unique_ptr<CpuSegment> segment;  // null: on the engine, or Anemone runs it
 };
 
+// kUnimplemented if ONNX Runtime would end the process on a node of a CPU segment: a GRU of 0 steps
+// (1.31).
+absl::Status CheckForRuntime(const Graph& graph, const Plan& plan);
+
 // By segment of the plan. `as_read` is that of ImportOptions, or null. If ONNX Runtime refuses the
-// file's nodes, the segment has those of the graph.
+// file's nodes, the segment has those of the graph. Errors: those of CheckForRuntime() too.
 absl::StatusOr<std::vector<CpuPart>> MakeCpuParts(const std::shared_ptr<const OrtRuntime>& runtime,
                                                   const Graph& graph, const Plan& plan,
                                                   const Graph* as_read);

@@ -270,14 +270,14 @@ OrtOperator::OrtOperator(const CustomOp& custom, ONNXTensorElementDataType eleme
 }
 
 const std::vector<OrtOperator>& Operators() {
-  static const std::vector<OrtOperator>& operators = *[] {
-    auto* made = new std::vector<OrtOperator>;
+  static const std::vector<OrtOperator>& operators = *new std::vector<OrtOperator>([] {
+    std::vector<OrtOperator> made;
     for (const CustomOp& op : CustomOps()) {
-      made->emplace_back(op, ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT);
-      made->emplace_back(op, ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT16);
+      made.emplace_back(op, ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT);
+      made.emplace_back(op, ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT16);
     }
     return made;
-  }();
+  }());
   return operators;
 }
 

@@ -35,9 +35,11 @@ int64_t MostRows(const Session& session) {
   return most;
 }
 
-// A position behind the end of the model's table is an error of a Gather.
+// Adds the length of the context where it may be the reason. A position behind the end of the
+// model's table is an error of a Gather.
 absl::Status OfContext(const absl::Status& status, int64_t tokens) {
   const bool is_long = absl::StrContains(status.message(), "out of data bounds");
+  if (!is_long && !absl::IsResourceExhausted(status)) return status;
   return Annotated(status,
                    absl::StrCat("generate: a context of ", tokens, " tokens",
                                 is_long ? " is longer than the positions of the model" : ""));

@@ -48,7 +48,7 @@ absl::StatusOr<LoadSetup> MakeLoadSetup(const Settings& settings, Bucketing::Imp
   const auto modules = adapters.modules();
   setup.adapters = std::make_shared<const Adapters>(std::move(adapters));
   if (modules == nullptr) {
-    setup.cache = SessionCache::Open(settings, path, std::move(bytes));
+    ANEMONE_ASSIGN_OR_RETURN(setup.cache, SessionCache::Open(settings, path, std::move(bytes)));
     return setup;
   }
   // The model that runs has more inputs than the file's, which the cache's key does not know.

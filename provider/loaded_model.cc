@@ -4,6 +4,7 @@
 
 #include "absl/time/clock.h"
 #include "base/deadline.h"
+#include "base/memory_limit.h"
 #include "base/status_macros.h"
 #include "importer/importer.h"
 #include "importer/read/bindings.h"
@@ -37,6 +38,7 @@ std::function<absl::StatusOr<Planned>()> PlanLater(const LoadSetup& setup,
                                                    const ImportOptions& importing) {
   return [setup, importing]() -> absl::StatusOr<Planned> {
     const TimeLimit limit(setup.settings.time_limit);
+    const MemoryLimit memory(setup.settings.memory_limit);
     ANEMONE_ASSIGN_OR_RETURN(Model model, setup.import(importing));
     ANEMONE_ASSIGN_OR_RETURN(Plan plan, MakePlan(model, setup.planning));
     return Planned{std::move(model), std::move(plan)};
@@ -109,6 +111,7 @@ absl::Status LoadedModel::TakeResources(const LoadSetup& setup, const MemoryNeed
 absl::StatusOr<std::vector<CpuPart>> LoadedModel::CpuParts(const LoadSetup& setup,
                                                            const Graph* as_read, bool is_edited) {
   const Graph& graph = planned.model.graph;
+  ANEMONE_RETURN_IF_ERROR(CheckForRuntime(graph, planned.plan));
   if (runtime != nullptr && summary.engine_segments == 0 && setup.is_of_file && !is_edited) {
     whole = WholeOnCpu(graph, planned.plan);
     std::vector<CpuModel> models(1);
@@ -145,14 +148,13 @@ absl::Status LoadedModel::Compile(const LoadSetup& setup, std::vector<CpuPart> c
     };
   }
   absl::Status compiled;
-  arena->execute([&, deadline = Deadline::Current()] {
-    const Deadline::Scope scope(deadline);
+  arena->execute(WithDeadline([&] {
     auto made =
         Scheduler::Make(planned.model.graph, whole ? *whole : planned.plan, *device, runtime,
                         setup.settings.heed_limits, watch.get(), std::move(cpu_parts), make);
     compiled = made.status();
     if (made.ok()) scheduler.Set(*std::move(made));
-  });
+  }));
   return compiled;
 }
 
@@ -191,6 +193,7 @@ absl::StatusOr<std::unique_ptr<LoadedModel>> LoadedModel::Make(const LoadSetup& 
     need = NeedOf(planned.model.graph, planned.plan, setup.software, setup.settings.heed_limits);
   }
   ANEMONE_RETURN_IF_ERROR(made->TakeResources(setup, need));
+  const MemoryLimit::Pause taken;
   ANEMONE_ASSIGN_OR_RETURN(std::vector<CpuPart> parts,
                            made->CpuParts(setup, imported.as_read.get(), is_edited));
   std::vector<CpuModel> models;
@@ -233,6 +236,7 @@ absl::StatusOr<std::unique_ptr<LoadedModel>> LoadedModel::Find(const LoadSetup& 
   made->is_unasked = made->line.empty();  // its plan has loops
   made->load_times.load = setup.opened + watch.Lap();
   ANEMONE_RETURN_IF_ERROR(made->TakeResources(setup, found->facts.need));
+  const MemoryLimit::Pause taken;
   ANEMONE_ASSIGN_OR_RETURN(
       std::vector<CpuPart> parts,
       MakeCpuParts(made->runtime, made->planned.model.graph, std::move(found->cpu_models),
@@ -281,6 +285,7 @@ std::unique_ptr<LoadedModel> LoadedModel::OfSizes(Bucketing buckets, const LoadT
   const auto load =
       [setup](
           const ImportOptions& importing) -> absl::StatusOr<std::shared_ptr<const LoadedModel>> {
+    const MemoryLimit memory(setup.settings.memory_limit);
     ANEMONE_ASSIGN_OR_RETURN(std::unique_ptr<LoadedModel> made, Find(setup, importing));
     if (made != nullptr) return made;
     Stopwatch watch;
@@ -300,6 +305,7 @@ std::unique_ptr<LoadedModel> LoadedModel::OfSizes(Bucketing buckets, const LoadT
 
 absl::StatusOr<std::unique_ptr<LoadedModel>> LoadedModel::Load(const LoadSetup& setup) {
   const Settings& settings = setup.settings;
+  const MemoryLimit memory(settings.memory_limit);
   const ImportOptions importing = ImportingOptions(settings, setup.runtime);
   Stopwatch watch;
   if (!settings.buckets.empty()) {

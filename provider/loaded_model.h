@@ -82,7 +82,7 @@ struct LoadedModel {
   std::function<absl::StatusOr<Planned>()> plan_again;  // null if `planned` is whole
   bool is_unasked = false;  // `line` and `summary` are those of plan_again() too
   mutable std::mutex replanning;
-  mutable std::optional<absl::StatusOr<Planned>> replanned;
+  mutable std::optional<Planned> replanned;
 
   // Errors: those of Session::Load().
   static absl::StatusOr<std::unique_ptr<LoadedModel>> Load(const LoadSetup& setup);

@@ -33,9 +33,10 @@ absl::StatusOr<const Planned*> LoadedModel::WholePlan() const {
   if (!plan_again) return &planned;
   return Guarded("plan the model", [&]() -> absl::StatusOr<const Planned*> {
     const std::lock_guard<std::mutex> lock(replanning);
-    if (!replanned) replanned = plan_again();
-    ANEMONE_RETURN_IF_ERROR(replanned->status());
-    return &**replanned;
+    if (!replanned) {  // an error is not kept: the next call may have more time or memory
+      ANEMONE_ASSIGN_OR_RETURN(replanned, plan_again());
+    }
+    return &*replanned;
   });
 }
 

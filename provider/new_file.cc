@@ -11,6 +11,7 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/deadline.h"
 #include "base/mapped_file.h"
 #include "base/status_macros.h"
 
@@ -37,8 +38,9 @@ absl::Status CheckIsRegular(const std::string& path) {
 }
 
 absl::Status WriteAll(int file, absl::string_view bytes, const std::string& path) {
-  constexpr size_t kAtOnce = size_t{1} << 30;  // write() takes at most 2 GiB in one call
+  constexpr size_t kAtOnce = size_t{64} << 20;  // a time limit may be over between two parts
   while (!bytes.empty()) {
+    ANEMONE_RETURN_IF_ERROR(CheckTime(Phase::kWrite, [&] { return path; }));
     const ssize_t count = ::write(file, bytes.data(), std::min(bytes.size(), kAtOnce));
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) return NotWrittenNow(path);

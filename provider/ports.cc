@@ -143,4 +143,14 @@ absl::Status CheckInput(const Graph& graph, ValueId input, const PortInfo& port,
       is_tensor ? "; give an array of that type and shape" : "; give a value of that type"));
 }
 
+absl::Status RequireTensors(absl::Span<const PortInfo> outputs) {
+  for (const PortInfo& port : outputs) {
+    if (port.kind == PortKind::kTensor || port.kind == PortKind::kOther) continue;
+    return absl::FailedPreconditionError(
+        absl::StrCat("output '", port.name, "': ", port.type_text,
+                     " is not a tensor; use RunValues(), or the Python package's Session"));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace anemone

@@ -21,6 +21,9 @@ const PortInfo* FindPort(absl::Span<const PortInfo> ports, absl::string_view nam
 absl::Status CheckInput(const Graph& graph, ValueId input, const PortInfo& port,
                         const OnnxValue& given);
 
+// kFailedPrecondition if an output is not a tensor.
+absl::Status RequireTensors(absl::Span<const PortInfo> outputs);
+
 }  // namespace anemone
 
 #endif  // ANEMONE_PROVIDER_PORTS_H_

@@ -154,7 +154,7 @@ bool HasVerdict(const std::string& model, const Settings& settings, const Json& 
   if (!report.ok()) return false;
   const Json checked = Json::parse(report->Json());
   for (const Json& node : checked["targets"][0]["nodes"]) {
-    if (node["verdict"] == "rejected" && node["layer"] == wanted["layer"] &&
+    if (IsText(node["verdict"], "rejected") && node["layer"] == wanted["layer"] &&
         node["rule"] == wanted["rule"] && node["message"] == wanted["message"]) {
       return true;
     }

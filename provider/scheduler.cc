@@ -44,7 +44,6 @@ class Scheduler::Runner {
         trace_(trace),
         hazards_(hazards),
         resident_(resident),
-        deadline_(Deadline::Current()),
         waiting_(scheduler.plan_.segments.size()) {}
 
   absl::Status Run(absl::Span<const RunValue> inputs, absl::Span<const RunValue> captured) {
@@ -153,12 +152,11 @@ class Scheduler::Runner {
   }
 
   void Start(int segment) {
-    tasks_.run([this, segment] { RunFrom(segment); });
+    tasks_.run(WithDeadline([this, segment] { RunFrom(segment); }));
   }
 
   // Runs the segment, then one of those that waited for it, and so on. Starts the others.
   void RunFrom(int segment) {
-    const Deadline::Scope scope(deadline_);
     for (int next = segment; next >= 0;) {
       RunOne(next);
       const std::vector<int>& dependents = s_.dependents_[next];
@@ -326,7 +324,6 @@ class Scheduler::Runner {
   Trace* trace_;
   HazardLog* hazards_;
   const Resident* resident_;
-  Deadline* const deadline_;
   std::vector<std::atomic<int>> waiting_;  // by segment: dependencies that have not ended
   tbb::task_group tasks_;
   std::atomic<bool> failed_{false};

@@ -14,6 +14,7 @@
 #include "provider/kept_state.h"
 #include "provider/load_setup.h"
 #include "provider/loaded_model.h"
+#include "provider/ports.h"
 #include "provider/state_pairs.h"
 #include "provider/weights/current_model.h"
 
@@ -26,17 +27,6 @@ absl::StatusOr<std::map<std::string, Tensor>> TensorsOf(absl::StatusOr<NamedValu
   std::map<std::string, Tensor> tensors;
   for (auto& [name, value] : *made) tensors[name] = std::move(value.tensor);
   return tensors;
-}
-
-// kFailedPrecondition if an output is not a tensor.
-absl::Status RequireTensors(const std::vector<PortInfo>& outputs) {
-  for (const PortInfo& port : outputs) {
-    if (port.kind == PortKind::kTensor || port.kind == PortKind::kOther) continue;
-    return absl::FailedPreconditionError(
-        absl::StrCat("output '", port.name, "': ", port.type_text,
-                     " is not a tensor; use RunValues(), or the Python package's Session"));
-  }
-  return absl::OkStatus();
 }
 
 absl::Status NoState(const std::string& input) {

@@ -6,6 +6,7 @@
 #include "absl/strings/str_join.h"
 #include "base/guarded.h"
 #include "base/mapped_file.h"
+#include "base/status_macros.h"
 #include "fallback/ort_runtime.h"
 #include "importer/read/model_files.h"
 #include "provider/devices.h"
@@ -27,7 +28,7 @@ std::string RuntimeIdentity(const Settings& settings) {
   return absl::StrCat(library, " ", info.st_size, " ", info.st_mtime);
 }
 
-CacheKey KeyOf(const Settings& settings, const std::vector<Tensor>& sources) {
+absl::StatusOr<CacheKey> KeyOf(const Settings& settings, const std::vector<Tensor>& sources) {
   CacheKey key;
   key.Add("session", "4");  // the version of session_package.h
   for (const Setting& setting : AllSettings()) {
@@ -44,7 +45,7 @@ CacheKey KeyOf(const Settings& settings, const std::vector<Tensor>& sources) {
   if (!IsSoftwareOnly(settings)) key.Add("loops", "unrolled");
   key.Add("runtime", RuntimeIdentity(settings));
   for (const Tensor& source : sources) {
-    key.Add("file", BytesText(source));
+    ANEMONE_RETURN_IF_ERROR(key.AddInTime("file", BytesText(source)));
   }
   return key;
 }
@@ -61,8 +62,8 @@ std::vector<Tensor> SourcesOf(const std::vector<std::string>& files) {
   return sources;
 }
 
-std::shared_ptr<SessionCache> SessionCache::Open(const Settings& settings, const std::string& path,
-                                                 std::shared_ptr<const std::string> bytes) {
+absl::StatusOr<std::shared_ptr<SessionCache>> SessionCache::Open(
+    const Settings& settings, const std::string& path, std::shared_ptr<const std::string> bytes) {
   if (!settings.cache || settings.hazards) return nullptr;
   const std::string folder = DefaultCacheFolder();
   if (folder.empty()) return nullptr;
@@ -76,7 +77,7 @@ std::shared_ptr<SessionCache> SessionCache::Open(const Settings& settings, const
   if (sources.empty()) return nullptr;
   auto cache = ProgramCache::Open({.folder = folder});
   if (!cache.ok()) return nullptr;
-  CacheKey key = anemone::KeyOf(settings, sources);
+  ANEMONE_ASSIGN_OR_RETURN(CacheKey key, anemone::KeyOf(settings, sources));
   return std::shared_ptr<SessionCache>(
       new SessionCache(*std::move(cache), std::move(sources), std::move(key)));
 }

@@ -1,7 +1,8 @@
 // provider/session_cache.h: the program cache of direct mode: what a session has planned for a
 // model, by everything that the plan depends on.
 //
-//   auto cache = SessionCache::Open(settings, "net.onnx", nullptr);   // null: do without
+//   ANEMONE_ASSIGN_OR_RETURN(auto cache, SessionCache::Open(settings, "net.onnx", nullptr));
+//   if (cache == nullptr) ...                                         // do without
 //   auto found = cache->Find(importing);                              // nothing is imported
 //   if (!found) cache->Store(importing, graph, plan, models, {.line = "M1: 100 % of MACs"});
 #ifndef ANEMONE_PROVIDER_SESSION_CACHE_H_
@@ -28,9 +29,10 @@ class SessionCache : public ProgramStore {
  public:
   // For the model at `path` with its external data, or in memory if `bytes` is not null. Null if
   // the settings or the environment turn the cache off, if its folder cannot be used, if the model
-  // cannot be read, or if the session needs the whole plan (Settings::hazards).
-  static std::shared_ptr<SessionCache> Open(const Settings& settings, const std::string& path,
-                                            std::shared_ptr<const std::string> bytes);
+  // cannot be read, or if the session needs the whole plan (Settings::hazards). Errors: those of
+  // HashInTime().
+  static absl::StatusOr<std::shared_ptr<SessionCache>> Open(
+      const Settings& settings, const std::string& path, std::shared_ptr<const std::string> bytes);
 
   // A damaged entry is removed. A later Find() or Store() of the same options hashes nothing again.
   std::optional<PlannedModel> Find(const ImportOptions& importing) const override;

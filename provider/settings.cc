@@ -246,11 +246,12 @@ const Setting kSettings[] = {
      .flag = "memory-limit",
      .value = "BYTES",
      .type = "int | str",
-     .entries = kGenerate | kRun | kBench | kTrain | kCompile | kPlugin | kPythonSession,
+     .entries = (kReadsModel & ~kZoo) | kPlugin | kPython,
      .fallback = "0",
      .brief = "Refuse a model that needs more memory.",
      .help = "K, M and G (or KiB, MiB, GiB) are powers of 1024; KB, MB and GB are powers of 1000. "
-             "The need is estimated before a program is compiled: weights, values between nodes, "
+             "It limits the constants that planning makes, before each is made, and then what the "
+             "program needs, by an estimate before it is compiled: weights, values between nodes, "
              "and surfaces, for one run at a time. 0: no limit.",
      .store = StoreMemoryLimit},
     {.name = "time_limit",

@@ -134,15 +134,6 @@ std::string RandomName(const std::string& path) {
                       absl::StrFormat("%016x", number), kSuffix);
 }
 
-bool IsTemporaryName(absl::string_view name) {
-  const size_t end = kDigits + kSuffix.size();
-  if (name.size() < kPrefix.size() + end) return false;
-  const absl::string_view digits = name.substr(name.size() - end, kDigits);
-  return name.substr(name.size() - kSuffix.size()) == kSuffix &&
-         name.substr(name.size() - end - kPrefix.size(), kPrefix.size()) == kPrefix &&
-         std::all_of(digits.begin(), digits.end(), absl::ascii_isxdigit);
-}
-
 // Removes a file or folder that is not locked and was last changed before `before`.
 void RemoveIfLeftBefore(const std::string& path, time_t before) {
   const int file = ::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
@@ -197,6 +188,15 @@ void Forget(const std::string& path) {
 }
 
 }  // namespace
+
+bool IsTemporaryName(absl::string_view name) {
+  const size_t end = kDigits + kSuffix.size();
+  if (name.size() < kPrefix.size() + end) return false;
+  const absl::string_view digits = name.substr(name.size() - end, kDigits);
+  return name.substr(name.size() - kSuffix.size()) == kSuffix &&
+         name.substr(name.size() - end - kPrefix.size(), kPrefix.size()) == kPrefix &&
+         std::all_of(digits.begin(), digits.end(), absl::ascii_isxdigit);
+}
 
 absl::StatusOr<std::unique_ptr<Temporary>> Temporary::Make(const std::string& path, Kind kind) {
   Sweep(FolderOf(path));

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 
 namespace anemone {
 
@@ -41,6 +42,9 @@ class Temporary {
   std::string path_;  // empty when left
   int file_;
 };
+
+// Whether a file or folder has a name as Temporary gives them.
+bool IsTemporaryName(absl::string_view name);
 
 // From now on, SIGINT, SIGTERM and SIGHUP remove all temporary files and folders of this process
 // before they end it. For programs only: a library must not change what signals do.

@@ -3,12 +3,21 @@
 #ifndef ANEMONE_ENGINE_FORMATS_JSON_H_
 #define ANEMONE_ENGINE_FORMATS_JSON_H_
 
+#include <string>
+
+#include "absl/strings/string_view.h"
 #include "nlohmann/json.hpp"
 
 namespace anemone {
 
 // Objects keep the order of their keys.
 using Json = nlohmann::ordered_json;
+
+// Whether `json` is this text. `json == text` copies the text in a function that must not throw, so
+// that the process ends if there is no memory for the copy.
+inline bool IsText(const Json& json, absl::string_view text) {
+  return json.is_string() && json.get_ref<const std::string&>() == text;
+}
 
 }  // namespace anemone
 

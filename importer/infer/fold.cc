@@ -1,15 +1,18 @@
 #include "importer/infer/fold.h"
 
 #include <algorithm>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "base/deadline.h"
+#include "base/memory_limit.h"
 #include "base/status_macros.h"
 #include "importer/contrib/contrib.h"
 #include "importer/edit.h"
@@ -55,6 +58,27 @@ struct Walk {
   absl::flat_hash_set<ValueId> pending_values;
   ContribBody::AsideValues asides;
 };
+
+// By value: the share of the memory limit of what the evaluator makes.
+using Shares = absl::flat_hash_map<ValueId, std::shared_ptr<const void>>;
+
+Shares TakeResults(const Model& model, const Graph& graph, absl::Span<const Node> nodes) {
+  Shares shares;
+  for (const Node& node : nodes) {
+    const WorkPlace place([&] { return NodeLabel(model, node); });
+    const std::shared_ptr<const void> taken = TakeMemory(ResultBytes(graph, node));
+    for (ValueId id : node.outputs) shares[id] = taken;
+  }
+  return shares;
+}
+
+// A tensor that keeps its share as long as its bytes.
+Tensor WithShare(const Tensor& tensor, const std::shared_ptr<const void>& share) {
+  if (share.use_count() == 0 || tensor.type() == DataType::kString) return tensor;
+  using Both = std::pair<Tensor, std::shared_ptr<const void>>;
+  return Tensor::View(tensor.type(), tensor.dims(), tensor.bytes(),
+                      std::make_shared<const Both>(tensor, share));
+}
 
 class Folder {
  public:
@@ -129,6 +153,7 @@ absl::Status Folder::WalkBody(Graph& body) {
 }
 
 absl::Status Folder::Visit(Walk& walk, Node node) {
+  const WorkPlace place([&] { return NodeLabel(model_, node); });
   ANEMONE_ASSIGN_OR_RETURN(const bool inlined, InlineIf(walk, node));
   if (inlined) return absl::OkStatus();
   ANEMONE_ASSIGN_OR_RETURN(const bool expanded, InlineContrib(walk, node));
@@ -415,13 +440,14 @@ absl::Status Folder::TryEvaluate(Walk& walk, absl::Span<const Node> nodes) {
       }
     }
   }
+  const Shares shares = TakeResults(model_, walk.graph, nodes);
   ANEMONE_ASSIGN_OR_RETURN(const std::vector<Tensor> results, evaluate_(part, part.outputs));
   if (results.size() != wanted.size()) {
     return absl::InternalError(
         absl::StrCat("the evaluator returned ", results.size(), " results, want ", wanted.size()));
   }
   for (size_t i = 0; i < wanted.size(); ++i) {
-    MakeConstant(walk.graph.values[wanted[i]], results[i]);
+    MakeConstant(walk.graph.values[wanted[i]], WithShare(results[i], shares.at(wanted[i])));
   }
   return absl::OkStatus();
 }

@@ -159,6 +159,14 @@ bool Traps(const Tensor& dividend, const Tensor& divisor) {
          (is_wide && HasMinusOne(divisor) && HasElement(dividend, std::byte{0}, std::byte{0x80}));
 }
 
+int64_t ResultBytes(const Graph& graph, const Node& node) {
+  int64_t bytes = 0;
+  for (ValueId id : node.outputs) {
+    if (id != kNone) bytes += BytesOf(graph.values[id]);
+  }
+  return bytes;
+}
+
 std::optional<int64_t> GrowthOf(const Graph& graph, const Node& node) {
   int64_t taken = 0;
   for (ValueId id : node.inputs) {

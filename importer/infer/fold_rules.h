@@ -38,6 +38,9 @@ bool MayTrap(const Tensor& divisor);
 // True if the division would raise a CPU trap: x / 0, or the lowest number / -1.
 bool Traps(const Tensor& dividend, const Tensor& divisor);
 
+// Bytes of the outputs whose sizes are known.
+int64_t ResultBytes(const Graph& graph, const Node& node);
+
 // Bytes by which the outputs exceed the inputs; nullopt if that is too much to fold, or unknown.
 std::optional<int64_t> GrowthOf(const Graph& graph, const Node& node);
 

@@ -308,6 +308,8 @@ absl::Status Inference::InferOutputs(Graph& graph, const ShapeData& data, Node& 
     } else if (infers.HasContextDependentFunction()) {  // only GroupNormalization
       onnx::propagateShapeAndTypeFromFirstInput(context);
     }
+  } catch (const std::bad_alloc&) {
+    throw;
   } catch (const std::exception& e) {
     refusal = Cleaned(e.what());
   }

@@ -240,6 +240,8 @@ void PropagateShapeData(const onnx::OpSchema& schema, Graph& graph, ShapeData& d
   DataContext context(graph, data, node);
   try {
     schema.GetDataPropagationFunction()(context);
+  } catch (const std::bad_alloc&) {
+    throw;
   } catch (const std::exception&) {
     return;  // optional: it fails for sums that overflow and for unsupported forms
   }

@@ -82,6 +82,8 @@ absl::StatusOr<bool> BuildFunction(LiftContext& c, const OpSchema& schema,
     const onnx::FunctionBodyBuildContextImpl context(proto, types);
     return schema.BuildContextDependentFunction(
         context, *function, FirstVersion(schema.context_dependent_function_opset_versions()));
+  } catch (const std::bad_alloc&) {
+    throw;
   } catch (const std::exception& e) {
     return c.Refuse(absl::StrCat("ONNX's function body for it cannot be built: ", e.what()));
   }

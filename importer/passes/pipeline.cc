@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/deadline.h"
+#include "base/memory_limit.h"
 #include "base/status_macros.h"
 #include "importer/passes/passes.h"
 
@@ -97,6 +98,7 @@ absl::StatusOr<bool> Driver::RunPass(const Pass& pass, GraphEditor& editor) {
     if (!editor.alive(id)) continue;
     ANEMONE_RETURN_IF_ERROR(
         CheckTime(Phase::kRead, [&] { return NodeLabel(model_, editor.node(id)); }));
+    const WorkPlace place([&] { return NodeLabel(model_, editor.node(id)); });
     const absl::StatusOr<bool> rewrote = pass.run(editor, id);
     if (!rewrote.ok()) {
       return absl::Status(rewrote.status().code(),

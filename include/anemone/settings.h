@@ -76,7 +76,8 @@ struct Settings {
   // Keep what was planned in the user's cache folder, and load it from there: docs/cache.md.
   bool cache = true;
   int threads = 0;  // one budget for engine and CPU segments; 0: all cores
-  // In bytes; 0: none. A program that needs more by an estimate (weights, values between nodes, and
+  // In bytes; 0: none. Planning ends with kResourceExhausted before it makes constants that need
+  // more. Then a program that needs more by an estimate (weights, values between nodes, and
   // surfaces, for one run at a time) is refused before it is compiled.
   int64_t memory_limit = 0;
   // In seconds; 0: none. Loading a model (reading, planning, compiling) and each run that takes

@@ -11,10 +11,12 @@
 // rounded, so with n parts the error is below n ulps of the largest partial sum.
 #include <algorithm>
 #include <array>
+#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
 
+#include "base/memory_limit.h"
 #include "base/status_macros.h"
 #include "engine/constant.h"
 #include "kernels/conv/conv.h"
@@ -35,9 +37,13 @@ namespace {
 struct Kernel {
   std::array<int64_t, 5> sizes = {1, 1, 1, 1, 1};
   std::vector<float> values;
+  std::shared_ptr<const void> taken;  // of the memory limit
 
-  explicit Kernel(const std::array<int64_t, 5>& s)
-      : sizes(s), values(s[0] * s[1] * s[2] * s[3] * s[4]) {}
+  explicit Kernel(const std::array<int64_t, 5>& s) : sizes(s) {
+    const int64_t count = s[0] * s[1] * s[2] * s[3] * s[4];
+    taken = TakeMemory(count * int64_t{sizeof(float)});
+    values.resize(count);
+  }
   explicit Kernel(const Tensor& tensor) : values(RoundedFloats(tensor)) {
     const std::vector<int64_t>& dims = tensor.dims();
     sizes[0] = dims[0];

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/memory_limit.h"
 #include "base/status_macros.h"
 #include "engine/constant.h"
 #include "kernels/conv/conv.h"
@@ -59,8 +60,10 @@ Tensor PhasedKernel(const Tensor& kernel, int64_t groups, const Phases& h, const
   const int64_t ins = kernel.dims()[0] / groups, outs = kernel.dims()[1];
   const int64_t kh = h.deconv.kernel, kw = w.deconv.kernel, th = h.taps(), tw = w.taps();
   std::vector<float> from = RoundedFloats(kernel);
+  const int64_t count = groups * outs * h.stride() * w.stride() * ins * th * tw;
+  const auto taken = TakeMemory(count * int64_t{sizeof(float)});
   std::vector<float> to;
-  to.reserve(groups * outs * h.stride() * w.stride() * ins * th * tw);
+  to.reserve(count);
   auto add_taps = [&](int64_t first, int64_t rh, int64_t rw) {
     for (int64_t y = 0; y < th; ++y) {
       for (int64_t x = 0; x < tw; ++x) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/memory_limit.h"
 #include "base/status_macros.h"
 #include "kernels/activation/neuron.h"
 #include "kernels/attributes.h"
@@ -248,6 +249,7 @@ absl::Status LowerAffineGrid(const Match& match, LowerContext& c) {
   const int64_t count = all / (to[0] * axes);
   if (count > kMostMatrixElements)
     return c.NotLowered(absl::StrCat("AffineGrid with more than ", kMostMatrixElements, " points"));
+  const auto taken = TakeMemory((axes + 1) * count * int64_t{sizeof(float)});
   std::vector<float> base((axes + 1) * count, 1);  // the last row stays 1
   for (int64_t i = 0; i < count; ++i) {
     int64_t rest = i;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/memory_limit.h"
 #include "base/status_macros.h"
 #include "kernels/elementwise/elementwise.h"
 #include "kernels/resize/resize_form.h"
@@ -116,6 +117,7 @@ Operand WithOutside(LowerContext& c, const Operand& x, const ResizeForm& form,
     return c.NotLowered(absl::StrCat("Resize with an extrapolation_value and more than ",
                                      kMostMatrixElements, " results"));
   }
+  const auto taken = TakeMemory(dims.elements() * int64_t{sizeof(float)});
   std::vector<float> added(dims.elements(), 0);
   for (int64_t i = 0; i < dims.elements(); ++i) {
     int64_t rest = i;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/memory_limit.h"
 #include "base/status_macros.h"
 #include "kernels/attributes.h"
 #include "kernels/elementwise/elementwise.h"
@@ -34,6 +35,7 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   }
   // For k outside of -rows..columns, the triangle is the whole matrix or empty.
   const int64_t k = std::clamp(given[0], -rows, columns);
+  const auto taken = TakeMemory(rows * columns * int64_t{sizeof(float)});
   std::vector<float> limits(rows * columns);
   for (int64_t i = 0; i < rows; ++i) {
     for (int64_t j = 0; j < columns; ++j) {

@@ -62,7 +62,8 @@ bool IsSpatial(const LrnParams& p) { return p.kernel_width != 1 || p.kernel_heig
 constexpr Field<LrnParams> kFields[] = {
     {"Type", [](const LrnParams&) -> Json { return nullptr; },
      [](LrnParams&, const Json& from) {
-       return from == "Channel" ? absl::OkStatus() : absl::InvalidArgumentError("want Channel");
+       return IsText(from, "Channel") ? absl::OkStatus()
+                                      : absl::InvalidArgumentError("want Channel");
      },
      false, ValueType::kName},
     Key<&LrnParams::kernel_width, Plain, IsSpatial>("KernelWidth"),

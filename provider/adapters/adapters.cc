@@ -160,12 +160,27 @@ absl::Status Adapters::AddTo(const std::string& adapter, NamedValues& inputs) co
 // The size of the batch of a run.
 absl::StatusOr<int64_t> Adapters::RowsOf(const NamedValues& inputs) const {
   if (bound_rows_ >= 0) return bound_rows_;
+  std::optional<int64_t> rows;
+  std::string of;
   for (const std::string& name : batch_inputs_) {
     const auto found = inputs.find(name);
     if (found == inputs.end() || found->second.kind != OnnxValue::Kind::kTensor) continue;
     const std::vector<int64_t>& dims = found->second.tensor.dims();
-    if (!dims.empty()) return dims[0];
+    if (dims.empty()) continue;
+    // Else an error would name inputs that the user did not give.
+    if (dims[0] < 1) {
+      return absl::InvalidArgumentError(absl::StrCat("adapter: by row: input '", Printable(name),
+                                                     "' has no rows; give at least one"));
+    }
+    if (rows && *rows != dims[0]) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "adapter: by row: input '", Printable(of), "' has ", *rows, " rows and input '",
+          Printable(name), "' has ", dims[0], "; give the rows of one batch"));
+    }
+    rows = dims[0];
+    of = name;
   }
+  if (rows) return *rows;
   return absl::InvalidArgumentError(absl::StrCat(
       "adapter: by row: give an input that has the rows of the batch: ",
       absl::StrJoin(batch_inputs_, ", ",

@@ -10,6 +10,7 @@
 #include "base/deadline.h"
 #include "base/guarded.h"
 #include "base/mapped_file.h"
+#include "base/memory_limit.h"
 #include "base/status_macros.h"
 #include "engine/formats/mil_operations.h"
 #include "importer/opset/opsets.h"
@@ -129,6 +130,7 @@ class SegmentWriter {
 absl::StatusOr<Json> ConvertModel(const std::string& path, const std::string& folder,
                                   const ConvertOptions& options) {
   const TimeLimit limit(options.settings.time_limit);
+  const MemoryLimit memory(options.settings.memory_limit);
   ANEMONE_RETURN_IF_ERROR(CheckIsNotInput(folder, FilesOfModel(path)));
   ANEMONE_ASSIGN_OR_RETURN(const EngineFormat* format,
                            FindEngineFormat(options.to, options.netplist));

@@ -14,6 +14,7 @@
 #include "anemone/version.h"
 #include "base/annotated.h"
 #include "base/deadline.h"
+#include "base/memory_limit.h"
 #include "base/status_macros.h"
 #include "engine/formats/mil_operations.h"
 #include "importer/opset/opset.h"
@@ -241,6 +242,7 @@ absl::Status WritePackage(const Source& source, const std::string& minimum_os,
 absl::StatusOr<Json> ConvertToPackage(const std::string& path, const std::string& package,
                                       const ConvertOptions& options) {
   const TimeLimit limit(options.settings.time_limit);
+  const MemoryLimit memory(options.settings.memory_limit);
   ANEMONE_RETURN_IF_ERROR(CheckIsNotInput(package, FilesOfModel(path)));
   ANEMONE_ASSIGN_OR_RETURN(const PortWishes wishes,
                            ReadPortWishes(options.image_inputs, options.states));

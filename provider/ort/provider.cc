@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/deadline.h"
 #include "base/guarded.h"
+#include "base/memory_limit.h"
 #include "base/status_macros.h"
 #include "base/threads.h"
 #include "kernels/custom_domain.h"
@@ -86,17 +87,19 @@ std::string TraceText(Trace& trace) {
 }
 
 // Adds everything that determines the package of a fused graph.
-void AddToKey(const HostGraph& graph, const KnownValues& inputs, const PluginOptions& options,
-              CacheKey& key) {
+absl::Status AddToKey(const HostGraph& graph, const KnownValues& inputs,
+                      const PluginOptions& options, CacheKey& key) {
   const auto skeleton = MakeSkeleton(graph, graph.AllNodes(), {}, inputs);
   skeleton->proto.mutable_graph()->clear_name();
   key.Add("graph", skeleton->proto.SerializeAsString());
   for (const Payload& payload : skeleton->payloads) {
-    key.Add("weights", {reinterpret_cast<const char*>(payload.bytes.data()), payload.bytes.size()});
+    ANEMONE_RETURN_IF_ERROR(key.AddInTime(
+        "weights", {reinterpret_cast<const char*>(payload.bytes.data()), payload.bytes.size()}));
   }
   for (const Setting& setting : AllSettings()) {
     if (setting.key != nullptr) key.Add(setting.name, setting.key(options.settings));
   }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -196,8 +199,28 @@ absl::StatusOr<bool> Provider::ClaimContexts(const HostGraph& graph,
   return has_any;
 }
 
+// ONNX Runtime only logs an error of the question which nodes the provider takes, and runs them
+// itself. If a limit that the user has set is the reason, a node is claimed, so that Compile()
+// gives the error to the session.
+absl::Status Provider::ClaimToFail(const HostGraph& graph, absl::Status why,
+                                   OrtEpGraphSupportInfo* claimed) {
+  const bool is_over =
+      absl::IsDeadlineExceeded(why) || (memory_.is_limited() && absl::IsResourceExhausted(why));
+  if (!is_over) return why;
+  for (const int i : graph.AllNodes()) {
+    const HostNode& node = graph.nodes[i];
+    if (!node.provider.empty() || !node.opaque.empty()) continue;
+    ANEMONE_RETURN_IF_ERROR(AddClaim(graph, {i}, claimed));
+    over_limit_ = std::move(why);
+    return absl::OkStatus();
+  }
+  return why;
+}
+
 absl::Status Provider::Claim(const OrtGraph* graph, OrtEpGraphSupportInfo* claimed) {
+  if (!over_limit_.ok()) return absl::OkStatus();
   const TimeLimit limit(options_.settings.time_limit);
+  const MemoryLimit memory(options_.settings.memory_limit);
   ANEMONE_ASSIGN_OR_RETURN(const HostGraph host, ReadHostGraph(api_, graph));
   if (host.nodes.empty() || (claims_once_ && (host.is_body || has_compiled_))) {
     return absl::OkStatus();
@@ -208,9 +231,11 @@ absl::Status Provider::Claim(const OrtGraph* graph, OrtEpGraphSupportInfo* claim
   if (is_done) return absl::OkStatus();
   ANEMONE_ASSIGN_OR_RETURN(const bool is_compiled, ClaimContexts(host, claimed));
   if (is_compiled) return absl::OkStatus();
-  ANEMONE_ASSIGN_OR_RETURN(
-      const HostPlan made,
-      PlanHostGraph(host, options_.planning, options_.min_segment_nodes, importing_));
+  const absl::StatusOr<HostPlan> planned = Guarded("plan the model", [&] {
+    return PlanHostGraph(host, options_.planning, options_.min_segment_nodes, importing_);
+  });
+  if (!planned.ok()) return ClaimToFail(host, planned.status(), claimed);
+  const HostPlan& made = *planned;
   for (const auto& claim : made.claims) {
     ANEMONE_RETURN_IF_ERROR(AddClaim(host, claim.nodes, claimed));
     for (const auto& [name, type] : claim.inputs.types) inputs_.types[name] = type;
@@ -247,7 +272,7 @@ absl::StatusOr<Package> Provider::PackageFor(const HostGraph& graph) {
   }
   if (cache_ == nullptr) return PlanPackage(graph);
   CacheKey key;
-  AddToKey(graph, inputs_, options_, key);
+  ANEMONE_RETURN_IF_ERROR(AddToKey(graph, inputs_, options_, key));
   absl::StatusOr<std::optional<Package>> found = cache_->Find(key);
   if (found.ok() && found->has_value()) return **std::move(found);
   ANEMONE_ASSIGN_OR_RETURN(Package package, PlanPackage(graph));
@@ -262,7 +287,9 @@ absl::StatusOr<std::unique_ptr<FusedProgram>> Provider::Compile(const OrtGraph* 
                                                                 const OrtNode* fused_node,
                                                                 OrtNode** context) {
   const TimeLimit limit(options_.settings.time_limit);
+  const MemoryLimit memory(options_.settings.memory_limit);
   has_compiled_ = true;
+  ANEMONE_RETURN_IF_ERROR(over_limit_);
   ANEMONE_ASSIGN_OR_RETURN(const HostGraph host, ReadHostGraph(api_, graph));
   ANEMONE_ASSIGN_OR_RETURN(const NodeNames names, ReadNodeNames(api_, fused_node));
   ANEMONE_ASSIGN_OR_RETURN(Package package, PackageFor(host));
@@ -273,15 +300,15 @@ absl::StatusOr<std::unique_ptr<FusedProgram>> Provider::Compile(const OrtGraph* 
   const Target& target = *package.target;
   const Route route = package.route;
   ANEMONE_ASSIGN_OR_RETURN(const FusedNetwork fused, FusedNetworkOf(std::move(package)));
+  const MemoryLimit::Pause taken;
   if (memory_.is_limited()) {
     const MemoryNeed need = NeedOf(fused.segment.network, route, {.numerics = options_.numerics});
     ANEMONE_ASSIGN_OR_RETURN(taken_.emplace_back(), memory_.Take(names.name, need));
   }
   absl::StatusOr<std::unique_ptr<FusedProgram>> program;
-  arena_.execute([&, deadline = Deadline::Current()] {
-    const Deadline::Scope scope(deadline);
+  arena_.execute(WithDeadline([&] {
     program = FusedProgram::Make(api_, device_, target, route, fused, names.inputs, names.outputs);
-  });
+  }));
   if (!program.ok() && IsContext(host.nodes.front())) {
     return NamedAfter(host.nodes.front(), program.status());
   }
@@ -295,10 +322,9 @@ absl::Status Provider::Run(FusedProgram& program, OrtKernelContext* context) {
   // Isolated, because there may be more callers than the arena has threads: a thread that waits for
   // its units' tasks must not start another caller's segment.
   const TimeLimit limit(options_.settings.time_limit);
-  arena_.execute([&, deadline = Deadline::Current()] {
-    const Deadline::Scope scope(deadline);
+  arena_.execute(WithDeadline([&] {
     tbb::this_task_arena::isolate([&] { status = program.Run(context, watch_, trace); });
-  });
+  }));
   return status;
 }
 

@@ -51,6 +51,8 @@ class Provider : public OrtEp {
   absl::StatusOr<bool> ClaimContexts(const HostGraph& graph, OrtEpGraphSupportInfo* claimed) const;
   absl::Status AddClaim(const HostGraph& graph, const std::vector<int>& nodes,
                         OrtEpGraphSupportInfo* claimed) const;
+  absl::Status ClaimToFail(const HostGraph& graph, absl::Status why,
+                           OrtEpGraphSupportInfo* claimed);
   // The package of a fused node: from its EPContext node, from the cache, or from a new plan.
   absl::StatusOr<Package> PackageFor(const HostGraph& graph);
   absl::StatusOr<Package> PlanPackage(const HostGraph& graph) const;
@@ -65,6 +67,7 @@ class Provider : public OrtEp {
   const ContextOptions contexts_;
   const bool claims_once_;
   bool has_compiled_ = false;
+  absl::Status over_limit_;  // why planning ended
   const ImportOptions importing_;
   std::shared_ptr<Device> device_;
   MemoryBudget memory_;

@@ -21,11 +21,10 @@
 #include "anemone/version.h"
 #include "base/annotated.h"
 #include "base/mapped_file.h"
+#include "base/status_macros.h"
 #include "engine/table_hash.h"
+#include "provider/package/content_hash.h"
 #include "provider/temporaries.h"
-
-#define XXH_INLINE_ALL
-#include "xxhash.h"
 
 namespace anemone {
 namespace {
@@ -35,12 +34,6 @@ namespace fs = std::filesystem;
 constexpr absl::string_view kSuffix = ".anemone", kTemporary = ".tmp";
 // The section with the entry's key. It detects files that were copied or renamed.
 constexpr char kKeySection[] = "cache.key";
-
-std::string HashOf(absl::string_view bytes) {
-  XXH128_canonical_t hash;
-  XXH128_canonicalFromHash(&hash, XXH3_128bits(bytes.data(), bytes.size()));
-  return {reinterpret_cast<const char*>(hash.digest), sizeof(hash.digest)};
-}
 
 // The part of a file's name after its key; empty if the name does not begin with a key. The folder
 // may have other files, and only names that are a key and kSuffix are touched. Keys of earlier
@@ -120,6 +113,12 @@ CacheKey::CacheKey() {
 
 void CacheKey::Add(absl::string_view name, absl::string_view content) {
   for (absl::string_view part : {name, content}) parts_ += HashOf(part);
+}
+
+absl::Status CacheKey::AddInTime(absl::string_view name, absl::string_view content) {
+  ANEMONE_ASSIGN_OR_RETURN(const std::string hash, HashInTime({content}));
+  parts_ += HashOf(name) + hash;
+  return absl::OkStatus();
 }
 
 std::string CacheKey::Hex() const { return absl::BytesToHexString(HashOf(parts_)); }

@@ -34,6 +34,8 @@ class CacheKey {
   CacheKey();
 
   void Add(absl::string_view name, absl::string_view content);
+  // The same of a content that may be large. Errors: those of HashInTime().
+  absl::Status AddInTime(absl::string_view name, absl::string_view content);
   // The hash of everything added so far: 32 digits.
   std::string Hex() const;
 

@@ -10,6 +10,7 @@
 #include "base/deadline.h"
 #include "base/guarded.h"
 #include "base/mapped_file.h"
+#include "base/memory_limit.h"
 #include "base/printable.h"
 #include "base/status_macros.h"
 #include "base/threads.h"
@@ -115,6 +116,7 @@ absl::Status Trainer::State::Load(const Import& import, const TrainingOptions& o
                                   const Settings& settings) {
   time_limit = settings.time_limit;
   const TimeLimit limit(time_limit);
+  const MemoryLimit memory(settings.memory_limit);
   const auto runtime =
       std::make_shared<LazyRuntime>(ThreadsOf(settings.threads), settings.ort_library);
   ImportOptions importing = ImportingOptions(settings, runtime);

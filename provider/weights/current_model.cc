@@ -95,12 +95,11 @@ absl::Status CurrentModel::UpdateWeights(const NewWeights& weights) {
   std::shared_ptr<Scheduler> quick;
   absl::Status status;
   if (before->sizes == nullptr) {
-    before->arena->execute([&, deadline = Deadline::Current()] {
-      const Deadline::Scope scope(deadline);
+    before->arena->execute(WithDeadline([&] {
       auto made = QuickUpdate(*before, changed, all);
       status = made.status();
       if (made.ok()) quick = *std::move(made);
-    });
+    }));
   }
   ANEMONE_RETURN_IF_ERROR(status);
   if (quick != nullptr) {

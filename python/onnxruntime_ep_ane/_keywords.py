@@ -71,6 +71,11 @@ class CheckKeywords(TypedDict, total=False):
     # unit gets one more unit before it, and attention becomes products and a softmax instead of
     # one unit. Default: false.
     clamp_activations: bool
+    # Refuse a model that needs more memory. K, M and G (or KiB, MiB, GiB) are powers of 1024; KB,
+    # MB and GB are powers of 1000. It limits the constants that planning makes, before each is
+    # made, and then what the program needs, by an estimate before it is compiled: weights, values
+    # between nodes, and surfaces, for one run at a time. 0: no limit. Default: 0.
+    memory_limit: int | str
     # End with an error if loading a model, or a run, takes longer. Loading is reading, planning
     # and compiling. The error names the node that was reached. Work stops between two nodes; one
     # node, or one pass of planning over a segment, is not interrupted. 0: no limit. Default: 0.
@@ -153,8 +158,9 @@ class SessionKeywords(TypedDict, total=False):
     # 1024. Default: 0.
     threads: int
     # Refuse a model that needs more memory. K, M and G (or KiB, MiB, GiB) are powers of 1024; KB,
-    # MB and GB are powers of 1000. The need is estimated before a program is compiled: weights,
-    # values between nodes, and surfaces, for one run at a time. 0: no limit. Default: 0.
+    # MB and GB are powers of 1000. It limits the constants that planning makes, before each is
+    # made, and then what the program needs, by an estimate before it is compiled: weights, values
+    # between nodes, and surfaces, for one run at a time. 0: no limit. Default: 0.
     memory_limit: int | str
     # End with an error if loading a model, or a run, takes longer. Loading is reading, planning
     # and compiling. The error names the node that was reached. Work stops between two nodes; one

@@ -93,6 +93,8 @@ def _errors_of_this_package() -> Iterator[None]:
         kind = _EXCEPTIONS.get(found[1], RuntimeError)
         if kind is ValueError and "unknown option; valid" in text:
             kind = TypeError  # as for any keyword that a function does not have
+        for words, limit in (("time limit of ", TimeoutError), ("the memory limit is ", MemoryError)):
+            kind = limit if words in text else kind
         raise kind(text) from error
 
 

@@ -49,16 +49,14 @@ TEST(Deadline, ALimitInsideAnotherDoesNotCount) {
   EXPECT_EQ(Deadline::Current(), whole);
 }
 
-TEST(Deadline, BelongsToThreadsThatEnterIt) {
+TEST(Deadline, BelongsToAThreadAndToWorkThatTakesItAlong) {
   const TimeLimit limit(kLong);
-  Deadline* const mine = Deadline::Current();
-  std::thread([mine] {
-    EXPECT_EQ(Deadline::Current(), nullptr);
-    {
-      const Deadline::Scope scope(mine);
-      EXPECT_EQ(Deadline::Current(), mine);
-    }
-    EXPECT_EQ(Deadline::Current(), nullptr);
+  const auto current = [] { return Deadline::Current(); };
+  const auto with = WithDeadline(current);
+  std::thread([&, mine = Deadline::Current()] {
+    EXPECT_EQ(current(), nullptr);
+    EXPECT_EQ(with(), mine);
+    EXPECT_EQ(current(), nullptr);
   }).join();
 }
 

@@ -4,6 +4,7 @@ import time
 import unittest
 
 import numpy
+import onnx.external_data_helper
 from onnx import TensorProto, helper, numpy_helper
 
 from attacks_test import AttackTest, bounded, of_text
@@ -52,6 +53,22 @@ class TimeLimits(AttackTest):
         self.assertFalse((self.folder / "o.compiled").exists() or (self.folder / "o.mlpackage").exists())
         self.assertEqual([], self.temporaries())
 
+    def test_a_file_of_64_gib_that_one_tensor_names(self):
+        made = model([helper.make_node("Add", ["x", "w"], ["y"])], [tensor("x", [4])], [tensor("y", [4])],
+                     [numpy_helper.from_array(numpy.ones(4, numpy.float32), "w")])
+        onnx.external_data_helper.set_external_data(made.graph.initializer[0], "large.bin", 0, 16)
+        made.graph.initializer[0].ClearField("raw_data")
+        path = self.write(made)
+        with open(self.folder / "large.bin", "wb") as file:
+            file.truncate(64 << 30)  # takes no space
+        for words in (["compile", "-o", self.folder / "made"], ["run"]):
+            with self.subTest(words[0]):
+                start = time.monotonic()
+                done = anemone(*words, path, "--time-limit", "0.5", env={"ANEMONE_PROGRAM_CACHE": self.folder / "cache"})
+                self.expect_error(done, "time limit of 0.5 s reached while reading the model, at the hash of its files")
+                self.assertLess(time.monotonic() - start, 10 * SLOW)
+                self.assertFalse((self.folder / "made").exists())
+
     def test_what_ends_in_time_is_as_without(self):
         path = self.write(relu())
         for words in ([], ["--policy", "cpu"]):
@@ -73,6 +90,33 @@ class MemoryLimits(AttackTest):
             words = [*words, path, "--memory-limit", "256M"]
             # x alone is 1 GiB.
             self.expect_error(bounded(*words, most_bytes=1 << 30), "needs about", "the memory limit is 256")
+
+    def test_bench_is_refused_before_it_makes_inputs(self):
+        path = self.write(model([helper.make_node("Relu", ["x"], ["y"])], [tensor("x", [1 << 28])],
+                                [tensor("y", [1 << 28])]))  # 1 GiB
+        self.expect_error(bounded("bench", "-q", path, "--memory-limit", "64M", most_bytes=1 << 30), "needs about",
+                          "the memory limit is 64.0 MiB")
+
+    def test_what_planning_makes_is_refused_before_it_is_made(self):
+        shape = [1 << 12, 1 << 10]
+        repeats = numpy_helper.from_array(numpy.array([1 << 12, 1], numpy.int64), "repeats")
+        row = numpy_helper.from_array(numpy.arange(1 << 10, dtype=numpy.float32)[None], "row")
+        nodes, last = [], "x"
+        for i in range(8):  # 8 times 16 MiB
+            nodes += [helper.make_node("Mul", ["row", "row"] if i == 0 else [f"row{i - 1}", "row"], [f"row{i}"]),
+                      helper.make_node("Tile", [f"row{i}", "repeats"], [f"tile{i}"], name=f"tile{i}"),
+                      helper.make_node("Add", [last, f"tile{i}"], [f"sum{i}"])]
+            last = f"sum{i}"
+        tiles = self.write(model(nodes, [tensor("x", shape)], [tensor(last, shape)], [row, repeats]), "tiles.onnx")
+        triangle = self.write(model([helper.make_node("Trilu", ["x"], ["y"], name="half")], [tensor("x", [1 << 12] * 2)],
+                                    [tensor("y", [1 << 12] * 2)]), "triangle.onnx")
+        for path, node in ((tiles, "'tile"), (triangle, "'half' (Trilu)")):
+            for words in (["check", path], ["run", path], ["convert", path, "-o", self.folder / "made"]):
+                with self.subTest(path=path.name, words=words[0]):
+                    self.expect_error(anemone(*words, "--memory-limit", "48M"), node, "planning needs ",
+                                      "the memory limit is 48.0 MiB; raise the limit (--memory-limit")
+            done = anemone("check", path, "--memory-limit", "1G")
+            self.assertEqual(0, done.returncode, done.stderr)
 
 
 @unittest.skipIf(SANITIZED, "AddressSanitizer needs the whole address space, so memory cannot be bounded")
@@ -119,6 +163,20 @@ class Expansion(AttackTest):
                          [tensor("x", [1_000_000, 1, 1])], [tensor("y", [1_000_000, 1, 1, 1])], [w, r])
             with self.subTest(op):
                 self.both(made, where=op)
+
+    def test_recurrences_of_no_steps(self):
+        for op, gates in (("LSTM", 4), ("GRU", 3), ("RNN", 1)):
+            w = numpy_helper.from_array(numpy.ones((1, 4 * gates, 3), numpy.float32), "w")
+            r = numpy_helper.from_array(numpy.ones((1, 4 * gates, 4), numpy.float32), "r")
+            path = self.write(model([helper.make_node(op, ["x", "w", "r"], ["", "h"], "last", hidden_size=4)],
+                                    [tensor("x", [0, 2, 3])], [tensor("h", [1, 2, 4])], [w, r]), f"{op}.onnx")
+            with self.subTest(op):
+                self.assertEqual(0, anemone("check", path).returncode)
+                done = anemone("run", path)
+                if op == "GRU":  # ONNX Runtime 1.31 ends the process
+                    self.expect_error(done, "'last' (GRU): a sequence of 0 steps")
+                else:
+                    self.assertEqual(0, done.returncode, done.stderr)
 
     def test_a_million_outputs(self):
         for command, count in (("check", 1_000_000), ("run", 10_000)):  # ONNX Runtime takes a minute for 80,000

@@ -117,6 +117,12 @@ class Generate(CliTest):
             self.assertEqual(1, done.returncode)
             self.assertIn("a context of 49 tokens is longer than " + told, done.stderr)
 
+    def test_errors_of_other_kinds_do_not_name_a_context(self):
+        done = anemone("generate", self.write(decoder()), "--tokens", "5,17,40", "--time-limit", "0.0001")
+        self.assertEqual(1, done.returncode)
+        self.assertIn("time limit", done.stderr)
+        self.assertNotIn("context", done.stderr)
+
     def test_sampling_stops_and_seeds(self):
         path = self.write(decoder(layers=1))
         words = (path, "--tokens", "1", "--max-new", "12")

@@ -357,7 +357,7 @@ class MemoryLimit(CliTest):
         for value in ("much", "-1", "1T", "K", "", "1.5", "1 M B", "MB", "1e3M", "9999999999GB"):
             self.expect_error(anemone("run", path, "--memory-limit", value), "--memory-limit",
                               "want a number of bytes", code=2)
-        self.expect_error(anemone("check", path, "--memory-limit", "1M"), "--memory-limit", code=2)
+        self.expect_error(anemone("targets", "--memory-limit", "1M"), "--memory-limit", code=2)
 
 
 class Bench(CliTest):

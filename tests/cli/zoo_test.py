@@ -92,6 +92,7 @@ class Zoo(CliTest):
             self.assertIn("is not empty, and has no results.jsonl", done.stderr)
             self.assertEqual(before, sorted(folder.rglob("*")))
         self.out.mkdir()  # an empty folder serves, and one where a zoo was ended before its first result
+        (self.out / "results.jsonl.anemone-0123456789abcdef.tmp").write_text("")
         self.zoo()
         (self.out / "results.jsonl").write_text("")
         self.zoo()

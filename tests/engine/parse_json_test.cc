@@ -57,5 +57,14 @@ TEST(ParseJson, SaysWhatIsWrong) {
   }
 }
 
+TEST(IsText, ComparesTexts) {
+  EXPECT_TRUE(IsText(Json("sum"), "sum"));
+  EXPECT_FALSE(IsText(Json("sum"), "su"));
+  EXPECT_FALSE(IsText(Json("sum"), ""));
+  for (const Json& other : {Json(), Json(1), Json::array({"sum"}), Json::object()}) {
+    EXPECT_FALSE(IsText(other, "sum"));
+  }
+}
+
 }  // namespace
 }  // namespace anemone

@@ -42,7 +42,8 @@ KINDS = {
 PASS_ON = re.compile(r"libanemone_preload|/libc\.so|/libstdc\+\+|/ld-linux|/libpthread|/libdl")
 # Other libraries that do not survive each fault (docs/faults.md).
 OTHERS = {"libonnxruntime.so": "ONNX Runtime", "libplist": "libplist"}
-OTHERS_IN_HOSTS = {"raw_hash_set": "Abseil's hash maps", "RegisterOnnxOperatorSetSchema": "ONNX's list of operators"}
+OTHERS_IN_HOSTS = {"raw_hash_set": "Abseil's hash maps", "RegisterOnnxOperatorSetSchema": "ONNX's list of operators",
+                   "~basic_json": "nlohmann's JSON", "json_value::destroy": "nlohmann's JSON"}
 # Lines of stderr that are no error: progress, warnings, and messages of ONNX Runtime and ONNX.
 NOTES = re.compile(r"^(anemone: (warning|note)|onnxruntime: |.* \.\.\.$|Error in cpuinfo|cpuinfo|Schema error|$)")
 

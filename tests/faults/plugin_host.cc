@@ -99,15 +99,15 @@ class Host {
 }  // namespace
 
 int main(int count, char** words) {
-  void* const library = dlopen(std::getenv("ANEMONE_ORT_LIBRARY"), RTLD_NOW | RTLD_LOCAL);
-  if (count < 3 || library == nullptr) return 2;
-  const auto base =
-      reinterpret_cast<const OrtApiBase* (*)() noexcept>(dlsym(library, "OrtGetApiBase"));
-  const OrtApi& api = *base()->GetApi(ORT_API_VERSION);
+  if (count < 3) return 2;
   return faults::RunTwice([&](std::string& output) {
+    void* const library = dlopen(std::getenv("ANEMONE_ORT_LIBRARY"), RTLD_NOW | RTLD_LOCAL);
+    if (library == nullptr) return std::string("ONNX Runtime cannot be loaded");
+    const auto base =
+        reinterpret_cast<const OrtApiBase* (*)() noexcept>(dlsym(library, "OrtGetApiBase"));
     const std::string x = faults::EndOfFile(words[2], kNumbers * sizeof(float));
     if (x.empty()) return std::string("x cannot be read");
-    output = Host(api).Run(words[1], x);
+    output = Host(*base()->GetApi(ORT_API_VERSION)).Run(words[1], x);
     return std::string();
   });
 }

@@ -6,7 +6,12 @@
 #include <cmath>
 #include <thread>
 
+#include "base/status_macros.h"
 #include "engine/formats/json.h"
+#include "importer/importer.h"
+#include "partitioner/planner.h"
+#include "provider/loaded_model.h"
+#include "provider/settings.h"
 #include "tests/onnx_text.h"
 #include "tests/provider/ramp.h"
 #include "tests/status_matchers.h"
@@ -234,6 +239,22 @@ TEST(Session, AMemoryLimitRefusesAProgramThatNeedsMore) {
   }
   EXPECT_THAT(Session::LoadBytes(BytesOfText(kThreePieces), {.memory_limit = -1}),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("memory_limit -1")));
+}
+
+TEST(LoadedModel, AskingAgainPlansAgainAfterAnError) {
+  int calls = 0;
+  LoadedModel model;
+  model.plan_again = [&]() -> absl::StatusOr<Planned> {
+    if (++calls == 1) return absl::DeadlineExceededError("time limit of 1 s reached");
+    ANEMONE_ASSIGN_OR_RETURN(Model imported, ImportBytes(BytesOfText(kThreePieces), "", {}));
+    ANEMONE_ASSIGN_OR_RETURN(const PlanOptions options, PlanOptionsOf({}));
+    ANEMONE_ASSIGN_OR_RETURN(Plan plan, MakePlan(imported, options));
+    return Planned{std::move(imported), std::move(plan)};
+  };
+  EXPECT_EQ(model.PlanText(/*every_node=*/false, 80), "time limit of 1 s reached");
+  EXPECT_THAT(model.PlanText(/*every_node=*/false, 80), HasSubstr("nothing on the CPU"));
+  EXPECT_THAT(model.PlanText(/*every_node=*/false, 80), HasSubstr("nothing on the CPU"));
+  EXPECT_EQ(calls, 2);
 }
 
 }  // namespace

@@ -200,6 +200,15 @@ class Adapters(unittest.TestCase):
             self.session(two_layers(), adapters={"a": file}, adapter_rows=True)
         base = self.session(model).run(x)["y"]
         self.assertEqual(session.run(x)["y"].tobytes(), base.tobytes())
+        # No error names the inputs of the adapter's matrices.
+        model.graph.input.append(helper.make_tensor_value_info("z", TensorProto.FLOAT, ["batch", 8]))
+        model.graph.node[-1].output[0] = "y0"
+        model.graph.node.append(helper.make_node("Add", ["y0", "z"], ["y"]))
+        both = self.session(model, adapters={"a": file}, adapter_rows=True)
+        for rows, text in ((3, "'z' has 3 rows and input 'x' has 4; give the rows of one batch"),
+                           (0, "'z' has no rows; give at least one")):
+            with self.assertRaisesRegex(ValueError, text):
+                both.run({"x": self.x, "z": numpy.zeros((rows, 8), numpy.float32)}, adapter=["a"] * 4)
 
     def test_rows_on_the_command_line(self):
         model = two_layers(("batch",))

@@ -82,6 +82,21 @@ class Plugin(PackageTest):
         ane.compile(models.relu(), "out.onnx", embed=True, cache_dir=None, report_path=None)
         self.assertEqual(["out.onnx"], [path.name for path in self.folder.iterdir()])
 
+    def test_limits_that_are_reached_while_planning(self):
+        """ONNX Runtime must not run the nodes instead, and only log the error."""
+        out = self.folder / "out.onnx"
+        triangle = onnx.parser.parse_model('<ir_version: 10, opset_import: ["" : 21]> '
+                                           "g (float[2048, 2048] x) => (float[2048, 2048] y) { y = Trilu(x) }")
+        for options, error, text in (({"time_limit": 1e-6}, TimeoutError, "time limit of 1e-06 s reached"),
+                                     ({"memory_limit": "8M"}, MemoryError, "Trilu.*: planning needs .*8.0 MiB")):
+            with self.assertRaisesRegex(error, text):
+                ane.compile(triangle, out, **options)
+            self.assertFalse(out.exists())
+            session = ort.SessionOptions()
+            session.add_provider_for_devices(ane.register(), {key: str(value) for key, value in options.items()})
+            with self.assertRaisesRegex(Exception, text):
+                ort.InferenceSession(triangle.SerializeToString(), session, enable_fallback=0)
+
     def test_compile_says_what_is_wrong(self):
         out = self.folder / "out.onnx"
         with self.assertRaisesRegex(ValueError, "accepts no node.*check"):

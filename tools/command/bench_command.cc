@@ -42,6 +42,10 @@ Json Measure(const std::string& name, const char* unit, double ours, const Json&
 
 // The item of "models" for one model.
 absl::StatusOr<Json> MeasureModel(const std::string& path, const Options& options) {
+  if (options.settings.memory_limit > 0) {  // before inputs are made, which may need more
+    ANEMONE_RETURN_IF_ERROR(
+        PeakMemoryOf([&] { return Session::Load(path, SettingsOf(options)).status(); }).status());
+  }
   ANEMONE_ASSIGN_OR_RETURN(Arrays inputs, InputsOf(path, options));
   AnemoneContestant ours(SettingsOf(options));
   OrtContestant theirs(options.settings.threads);

@@ -16,6 +16,7 @@
 #include "anemone/session.h"
 #include "base/byte_sizes.h"
 #include "base/deadline.h"
+#include "base/memory_limit.h"
 #include "base/printable.h"
 #include "base/status_macros.h"
 #include "base/wrapped_text.h"
@@ -140,6 +141,7 @@ absl::Status Compiler::Read() {
   // Without the bindings, which are only for the test runs: free dimensions stay free in the file.
   {
     const TimeLimit limit(options_.settings.time_limit);
+    const MemoryLimit memory(options_.settings.memory_limit);
     ANEMONE_ASSIGN_OR_RETURN(model_, ImportFile(path, ImportingOptions({}, runtime)));
   }
   progress_.Step("looking for weights");

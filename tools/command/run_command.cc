@@ -22,6 +22,7 @@
 #include "provider/buckets/bucketing.h"
 #include "provider/compiled_model.h"
 #include "provider/new_file.h"
+#include "provider/ports.h"
 #include "tools/command/commands.h"
 #include "tools/command/hazard_table.h"
 #include "tools/command/progress.h"
@@ -179,6 +180,7 @@ class Runner {
 
 absl::StatusOr<Arrays> Runner::RunOnce() const {
   if (options_.row_adapters.empty()) return session_->Run(inputs_);
+  ANEMONE_RETURN_IF_ERROR(RequireTensors(session_->outputs()));
   ANEMONE_ASSIGN_OR_RETURN(
       auto made, session_->RunRows({inputs_.begin(), inputs_.end()}, options_.row_adapters));
   Arrays outputs;

@@ -19,6 +19,7 @@
 #include "engine/formats/parse_json.h"
 #include "partitioner/plan_json.h"
 #include "provider/new_file.h"
+#include "provider/temporaries.h"
 
 namespace anemone {
 namespace {
@@ -45,10 +46,15 @@ absl::StatusOr<Json> ParseLine(absl::string_view text) {
   return line;
 }
 
-// A folder without results must be empty: it may be a package, or hold what its owner needs.
+// A folder without results must be empty: it may be a package, or hold what its owner needs. A zoo
+// that was killed before its first result has left a temporary file.
 absl::Status CheckIsOurs(const std::filesystem::path& folder) {
+  namespace fs = std::filesystem;
   std::error_code error;
-  if (std::filesystem::is_empty(folder, error) || error) return absl::OkStatus();
+  const bool is_empty = std::all_of(
+      fs::directory_iterator(folder, error), fs::directory_iterator(),
+      [](const auto& entry) { return IsTemporaryName(entry.path().filename().string()); });
+  if (is_empty || error) return absl::OkStatus();
   return absl::AlreadyExistsError(
       absl::StrCat("folder '", folder.string(),
                    "': is not empty, and has no results.jsonl of an earlier zoo; choose another"));

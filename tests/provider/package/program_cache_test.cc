@@ -19,7 +19,9 @@
 #include <thread>
 #include <vector>
 
+#include "base/deadline.h"
 #include "provider/new_file.h"
+#include "provider/package/content_hash.h"
 #include "tests/provider/package/packages.h"
 #include "tests/round_trip.h"
 #include "tests/status_matchers.h"
@@ -107,6 +109,22 @@ TEST(CacheKey, IsTheHashOfNamesAndContents) {
   EXPECT_NE(hex({{"a", "bc"}}), hex({{"ab", "c"}}));
   EXPECT_NE(hex({{"a", "bc"}}), hex({{"a", ""}, {"bc", ""}}));
   EXPECT_NE(hex({{"a", "1"}, {"b", "2"}}), hex({{"b", "2"}, {"a", "1"}}));
+}
+
+TEST(CacheKey, LargeContentsAreHashedInTime) {
+  const std::string large((size_t{64} << 20) + 5, 'x');  // more than a block
+  CacheKey key, same;
+  key.Add("file", large);
+  ASSERT_THAT(same.AddInTime("file", large), IsOk());
+  EXPECT_EQ(key.Hex(), same.Hex());
+  EXPECT_EQ(HashOf(large + "y"), *HashInTime({large, "y"}));
+  const TimeLimit over(1e-9);
+  EXPECT_THAT(same.AddInTime("file", large),
+              StatusIs(absl::StatusCode::kDeadlineExceeded, testing::HasSubstr("time limit")));
+  const auto file = NewFile::Make(testing::TempDir() + "/large");
+  ASSERT_THAT(file, IsOk());
+  EXPECT_THAT((*file)->Write(large),
+              StatusIs(absl::StatusCode::kDeadlineExceeded, testing::HasSubstr("time limit")));
 }
 
 TEST(DefaultCacheFolder, FollowsTheEnvironment) {
