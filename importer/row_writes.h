@@ -4,8 +4,8 @@
 // kStateDomain with the same operator stands for it and for the transposes around it. Its output is
 // the memory of its first input with the rows written, and nothing else reads that input.
 //
-//   std::string why = WriteRowsInPlace({{past, present}}, model);   // "": written, or no such
-//   state
+//   const StateValues state = {past, present};
+//   const std::string why = WriteRowsInPlace({&state, 1}, model);  // "": written, or none is there
 #ifndef ANEMONE_IMPORTER_ROW_WRITES_H_
 #define ANEMONE_IMPORTER_ROW_WRITES_H_
 

@@ -176,7 +176,7 @@ absl::StatusOr<std::unique_ptr<LoadedModel>> LoadedModel::Make(const LoadSetup& 
     ANEMONE_ASSIGN_OR_RETURN(PlanInPlace made_plan, PlanStateInPlace(setup, planned.model, plan));
     planned.plan = std::move(made_plan.plan);
     made->copied_state = std::move(made_plan.refusal);
-    is_stored = !made_plan.writes;
+    is_stored = !made_plan.writes && made->copied_state.empty();  // an entry has no such reasons
   }
   setup.arena->execute([&] { WarnOfWeights(planned.model, planned.plan); });
   made->load_times.plan = watch.Lap();

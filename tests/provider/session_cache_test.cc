@@ -75,6 +75,36 @@ void ExpectSame(const Tensors& got, const Tensors& want) {
   }
 }
 
+// A state that is written where it is has a plan of its own, which is not stored.
+TEST_F(SessionCacheTest, ASessionWithStateFindsNoPlanWithoutIt) {
+  const std::string written = Filled(
+      "(float[1,2,4] x, int64[1,1] at, float[8,2,4] p) => (float[8,2,4] y, float[8,2,4] q) "
+      "{ q = ScatterND(p, at, x) y = Relu(q) }");
+  const Tensors inputs = {{"x", Ramp({1, 2, 4})}, {"at", Tensor::Int64s({1, 1}, {3})}};
+  Tensors all = inputs;
+  all["p"] = Tensor::Zeros(DataType::kFloat, {8, 2, 4});
+  for (int i = 0; i < 2; ++i) {
+    const auto plain = Session::LoadBytes(written);
+    ASSERT_TRUE(plain.ok()) << plain.status();
+    EXPECT_EQ(IsFound(*plain), i == 1);
+    const auto with_state = Session::LoadBytes(written, {.state = {{"p", "q"}}});
+    ASSERT_TRUE(with_state.ok()) << with_state.status();
+    EXPECT_FALSE(IsFound(*with_state));
+    EXPECT_THAT(with_state->PlanText(true), HasSubstr("state-in-place"));
+    const auto want = plain->Run(all), got = with_state->Run(inputs);
+    ASSERT_TRUE(want.ok()) << want.status();
+    ASSERT_TRUE(got.ok()) << got.status();
+    ExpectSame(*got, {{"y", want->at("y")}});
+  }
+  // Other states have plans that are stored.
+  const std::string summed = Filled("(float[4] x, float[4] p) => (float[4] q) { q = Add(p, x) }");
+  for (int i = 0; i < 2; ++i) {
+    const auto session = Session::LoadBytes(summed, {.state = {{"p", "q"}}});
+    ASSERT_TRUE(session.ok()) << session.status();
+    EXPECT_EQ(IsFound(*session), i == 1);
+  }
+}
+
 TEST_F(SessionCacheTest, TheSecondSessionIsTheSame) {
   const Tensors inputs = {{"x", Ramp({1, 4, 8, 8})}};
   for (const char* numerics : {"fast", "exact"}) {
