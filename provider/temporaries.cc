@@ -81,7 +81,8 @@ void Remove(const std::string& path) noexcept {
     return 0;
   };
   struct stat info;
-  for (int i = 0; i < kTries && ::lstat(path.c_str(), &info) == 0; ++i) {
+  const auto is_gone = [&] { return ::lstat(path.c_str(), &info) != 0 && errno == ENOENT; };
+  for (int i = 0; i < kTries && !is_gone(); ++i) {
     ::nftw(path.c_str(), remove, kDescriptors, FTW_DEPTH | FTW_PHYS);
   }
 }

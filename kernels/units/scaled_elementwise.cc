@@ -71,8 +71,7 @@ struct ScaleField {
 // Keys for the type of a number. The only type is Float32.
 Json NoKey(const ScaledElementWiseParams&) { return nullptr; }
 absl::Status ReadFloat32(const Json& from) {
-  return IsText(from, "Float32") ? absl::OkStatus()
-                                 : absl::InvalidArgumentError("want Float32");
+  return IsText(from, "Float32") ? absl::OkStatus() : absl::InvalidArgumentError("want Float32");
 }
 absl::Status IgnoreType(ScaledElementWiseParams&, const Json& from) { return ReadFloat32(from); }
 absl::Status SetScaleType(ScaledElementWiseParams& p, const Json& from) {
