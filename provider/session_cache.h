@@ -2,7 +2,7 @@
 // model, by everything that the plan depends on.
 //
 //   ANEMONE_ASSIGN_OR_RETURN(auto cache, SessionCache::Open(settings, "net.onnx", nullptr));
-//   if (cache == nullptr) ...                                         // do without
+//   if (cache == nullptr) return absl::OkStatus();                    // there is no cache
 //   auto found = cache->Find(importing);                              // nothing is imported
 //   if (!found) cache->Store(importing, graph, plan, models, {.line = "M1: 100 % of MACs"});
 #ifndef ANEMONE_PROVIDER_SESSION_CACHE_H_
