@@ -35,6 +35,8 @@ from onnx import TensorProto, helper, numpy_helper  # noqa: E402
 
 import onnxruntime_ep_ane as ane  # noqa: E402
 
+from bench.pages import replace_table  # noqa: E402
+
 
 def recurrent(folder):
     """Layers that become a unit for each step: (name, path, {})."""
@@ -150,17 +152,10 @@ def measure(path, keywords, arguments):
 
 
 def write_table(page, rows, columns):
-    """Replaces the table of the section "Loading" of the page."""
     table = ["| model | " + " | ".join(columns) + " |", "|---" * (1 + len(columns)) + "|"]
     table += ["| `" + row[2] + "` | " + " | ".join(f"{ratio(row[3]):.2f}" for ratio in columns.values()) + " |"
               for row in rows]
-    path = pathlib.Path(page)
-    before, section = path.read_text(encoding="utf-8").split("\n## Loading\n")
-    lines = section.split("\n")
-    first = next(i for i, line in enumerate(lines) if line.startswith("|"))
-    last = next((i for i in range(first, len(lines)) if not lines[i].startswith("|")), len(lines))
-    lines[first:last] = table
-    path.write_text(before + "\n## Loading\n" + "\n".join(lines), encoding="utf-8")
+    replace_table(page, "Loading", table)
 
 
 def main():

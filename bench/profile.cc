@@ -10,9 +10,10 @@
 #include "absl/strings/string_view.h"
 #include "base/status_macros.h"
 #include "engine/formats/json.h"
+#include "engine/loops.h"
 #include "engine/unit_kind.h"
 #include "kernels/conv/conv.h"
-#include "partitioner/plan.h"
+#include "partitioner/planner.h"
 #include "provider/importing.h"
 #include "provider/settings.h"
 #include "tools/compare/inputs.h"
@@ -46,6 +47,11 @@ double AttentionMacs(const Unit& unit, Bottoms in) {
          Elements(unit.dims) * static_cast<double>(in[1].dims.c());
 }
 
+// The products of the state, of one row for each step and row of the batch.
+double RecurrenceMacs(const Unit& unit, Bottoms in) {
+  return static_cast<double>(in[0].dims.c() * in[0].dims.h() * unit.weights[0].elements());
+}
+
 struct MacsRow {
   absl::string_view type;
   double (*macs)(const Unit&, Bottoms);
@@ -53,6 +59,7 @@ struct MacsRow {
 constexpr MacsRow kMacs[] = {{"Conv", ConvMacs},
                              {"Linear", ProductMacs},
                              {"MatrixMultiplication", ProductMacs},
+                             {kLoopType, RecurrenceMacs},
                              {"SDPA", AttentionMacs}};
 
 std::string KindOf(const Unit& unit, Bottoms in) {
@@ -88,8 +95,8 @@ ProfileRow RowOf(const Network& network, const Unit& unit) {
 absl::StatusOr<Plan> PlanOf(const std::string& path, const Options& options, Model& model) {
   auto runtime = std::make_shared<LazyRuntime>(options.settings.threads);
   ANEMONE_ASSIGN_OR_RETURN(model, ImportFile(path, ImportingOptions(options.settings, runtime)));
-  ANEMONE_ASSIGN_OR_RETURN(PlanOptions planning, PlanOptionsOf(options.settings));
-  return MakePlan(model, planning);
+  ANEMONE_ASSIGN_OR_RETURN(PlanOptions planning, RunPlanOptionsOf(options.settings));
+  return MakeRunPlan(model, planning);
 }
 
 // Keyed by "TYPE NAME", as units are named in a trace.

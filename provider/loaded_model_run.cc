@@ -16,11 +16,12 @@ absl::StatusOr<NamedValues> LoadedModel::Run(const NamedValues& given, Trace* tr
     ANEMONE_ASSIGN_OR_RETURN(auto made, job.program->Run(job.inputs, trace, hazards));
     return Bucketed::Crop(job, std::move(made));
   }
-  ANEMONE_ASSIGN_OR_RETURN(const std::vector<OnnxValue> values,
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<OnnxValue> values,
                            InputsInOrder(planned.model.graph, inputs, given));
   absl::StatusOr<std::vector<OnnxValue>> results;
   const std::shared_ptr<Scheduler> current = scheduler.Get();
-  arena->execute(WithDeadline([&] { results = current->Run(values, trace, hazards, resident); }));
+  arena->execute(WithDeadline(
+      [&] { results = current->Run(std::move(values), trace, hazards, resident); }));
   ANEMONE_RETURN_IF_ERROR(results.status());
   NamedValues named;
   for (size_t i = 0; i < outputs.size(); ++i) named[outputs[i].name] = std::move((*results)[i]);

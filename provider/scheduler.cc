@@ -26,6 +26,12 @@ namespace anemone {
 
 namespace {
 
+// Whether the sizes of the value's shape, which is static, are these.
+bool HasDims(const Value& value, const std::vector<int64_t>& dims) {
+  return std::equal(value.shape->begin(), value.shape->end(), dims.begin(), dims.end(),
+                    [](const Dim& dim, int64_t size) { return dim.size == size; });
+}
+
 // True if the output stays on its surface.
 bool IsOutputOf(const Scheduler::Resident& resident, ValueId output) {
   return std::any_of(resident.pairs.begin(), resident.pairs.end(),
@@ -46,10 +52,11 @@ class Scheduler::Runner {
         resident_(resident),
         waiting_(scheduler.plan_.segments.size()) {}
 
-  absl::Status Run(absl::Span<const RunValue> inputs, absl::Span<const RunValue> captured) {
+  // Takes the inputs.
+  absl::Status Run(absl::Span<RunValue> inputs, absl::Span<const RunValue> captured) {
     for (size_t i = 0; i < inputs.size(); ++i) {
       if (IsHeld(s_.graph_.inputs[i])) continue;
-      ANEMONE_RETURN_IF_ERROR(Publish(s_.graph_.inputs[i], inputs[i]));
+      ANEMONE_RETURN_IF_ERROR(Publish(s_.graph_.inputs[i], std::move(inputs[i])));
     }
     for (size_t i = 0; i < captured.size(); ++i) {
       ANEMONE_RETURN_IF_ERROR(Publish(s_.graph_.captures[i], captured[i]));
@@ -98,7 +105,7 @@ class Scheduler::Runner {
 
   absl::Status Cross(ValueId value, const Tensor& tensor) {
     const Value& planned = s_.graph_.values[value];
-    if (tensor.dims() != planned.dims() || tensor.type() != planned.type) {
+    if (!HasDims(planned, tensor.dims()) || tensor.type() != planned.type) {
       return absl::InternalError(
           absl::StrCat("value '", planned.name, "': made as ", DataTypeName(tensor.type()), " ",
                        DimsToString(tensor.dims()), ", planned as ", DataTypeName(planned.type),
@@ -431,8 +438,7 @@ absl::StatusOr<std::unique_ptr<Scheduler::RunState>> Scheduler::TakeState() {
   return MakeState(surfaces_.bytes);
 }
 
-absl::StatusOr<std::vector<RunValue>> Scheduler::RunIn(RunState& state,
-                                                       absl::Span<const RunValue> inputs,
+absl::StatusOr<std::vector<RunValue>> Scheduler::RunIn(RunState& state, absl::Span<RunValue> inputs,
                                                        absl::Span<const RunValue> captured,
                                                        Trace* trace, HazardLog* hazards,
                                                        Resident* resident) {
@@ -447,9 +453,9 @@ absl::StatusOr<std::vector<RunValue>> Scheduler::RunIn(RunState& state,
   return outputs;
 }
 
-absl::StatusOr<std::vector<RunValue>> Scheduler::RunBody(absl::Span<const RunValue> inputs,
-                                                         absl::Span<const RunValue> captured,
-                                                         Trace* trace, HazardLog* hazards) {
+absl::StatusOr<std::vector<RunValue>> Scheduler::RunAlone(absl::Span<RunValue> inputs,
+                                                          absl::Span<const RunValue> captured,
+                                                          Trace* trace, HazardLog* hazards) {
   ANEMONE_ASSIGN_OR_RETURN(std::unique_ptr<RunState> state, TakeState());
   ANEMONE_ASSIGN_OR_RETURN(std::vector<RunValue> outputs,
                            RunIn(*state, inputs, captured, trace, hazards, nullptr));
@@ -457,23 +463,32 @@ absl::StatusOr<std::vector<RunValue>> Scheduler::RunBody(absl::Span<const RunVal
   return outputs;
 }
 
-absl::StatusOr<std::vector<OnnxValue>> Scheduler::Run(const std::vector<OnnxValue>& inputs,
-                                                      Trace* trace, HazardLog* hazards,
-                                                      Resident* resident) {
+absl::StatusOr<std::vector<RunValue>> Scheduler::RunBody(absl::Span<const RunValue> inputs,
+                                                         absl::Span<const RunValue> captured,
+                                                         Trace* trace, HazardLog* hazards) {
+  std::vector<RunValue> given(inputs.begin(), inputs.end());
+  return RunAlone(absl::MakeSpan(given), captured, trace, hazards);
+}
+
+absl::StatusOr<std::vector<OnnxValue>> Scheduler::Run(std::vector<OnnxValue> inputs, Trace* trace,
+                                                      HazardLog* hazards, Resident* resident) {
   std::vector<RunValue> given(inputs.size());
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (inputs[i].kind == OnnxValue::Kind::kTensor) {
-      given[i].tensor = inputs[i].tensor;
+      const bool is_output = std::count(graph_.outputs.begin(), graph_.outputs.end(),
+                                        graph_.inputs[i]) > 0;  // it is returned as it is
+      given[i].tensor = is_output ? inputs[i].tensor : std::move(inputs[i].tensor);
     } else if (runtime_ != nullptr) {  // without ONNX Runtime no segment reads the value
       ANEMONE_ASSIGN_OR_RETURN(
           given[i].cpu,
           FromOnnxValue(runtime_, TypeOf(graph_.values[graph_.inputs[i]]), inputs[i]));
     }
   }
+  const absl::Span<RunValue> taken = absl::MakeSpan(given);
   ANEMONE_ASSIGN_OR_RETURN(const std::vector<RunValue> made,
                            resident == nullptr
-                               ? RunBody(given, {}, trace, hazards)
-                               : RunIn(*resident->surfaces, given, {}, trace, hazards, resident));
+                               ? RunAlone(taken, {}, trace, hazards)
+                               : RunIn(*resident->surfaces, taken, {}, trace, hazards, resident));
   std::vector<OnnxValue> outputs;
   for (size_t i = 0; i < made.size(); ++i) {
     const ValueId v = graph_.outputs[i];

@@ -81,7 +81,7 @@ class Scheduler {
   // be null.
   // `resident` may be null. The outputs of its pairs are left out of the results (kNothing). If the
   // run fails, its inputs keep their values.
-  absl::StatusOr<std::vector<OnnxValue>> Run(const std::vector<OnnxValue>& inputs, Trace* trace,
+  absl::StatusOr<std::vector<OnnxValue>> Run(std::vector<OnnxValue> inputs, Trace* trace,
                                              HazardLog* hazards = nullptr,
                                              Resident* resident = nullptr);
 
@@ -133,7 +133,11 @@ class Scheduler {
   void PutBackRows(RunState& state) const;
   absl::StatusOr<std::unique_ptr<RunState>> MakeState(absl::Span<const int64_t> bytes) const;
   absl::StatusOr<std::unique_ptr<RunState>> TakeState();
-  absl::StatusOr<std::vector<RunValue>> RunIn(RunState& state, absl::Span<const RunValue> inputs,
+  // Both take the inputs.
+  absl::StatusOr<std::vector<RunValue>> RunAlone(absl::Span<RunValue> inputs,
+                                                 absl::Span<const RunValue> captured, Trace* trace,
+                                                 HazardLog* hazards);
+  absl::StatusOr<std::vector<RunValue>> RunIn(RunState& state, absl::Span<RunValue> inputs,
                                               absl::Span<const RunValue> captured, Trace* trace,
                                               HazardLog* hazards, Resident* resident);
 

@@ -17,6 +17,7 @@
 // hwy/foreach_target.h must come before the "-inl" headers.
 #include "math/gemm/code_products-inl.h"
 #include "math/gemm/gemm-inl.h"
+#include "math/gemm/one_row-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace anemone::math::HWY_NAMESPACE {
@@ -38,14 +39,36 @@ HWY_INLINE void MultiplyCoded(const GemmOperands& g, const float* a, int64_t pan
   }
 }
 
+// The epilogue is applied to this many columns at a time, while they are in the cache.
+constexpr int64_t kFinishedColumns = 4 * kRowColumns;
+
+// The same as ComputeStreamed() for one row, whose result is contiguous, and a dense B.
+HWY_INLINE void ComputeRow(const GemmOperands& g, int64_t row, int64_t column, int64_t columns) {
+  float* a = ThreadScratch<float>(ScratchUse::kPanelA, g.k);
+  const Half* from = g.a + row * g.a_row;
+  if (g.a_column == 1) WidenRun(from, a, g.k);
+  for (int64_t k = 0; k < g.k && g.a_column != 1; ++k) a[k] = ToFloat(from[k * g.a_column]);
+  const RowProduct product = {.a = a,
+                              .depth = g.k,
+                              .panels = g.b_panels->halves.data(),
+                              .bias = g.bias,
+                              .to = g.c + row * g.c_row};
+  for (int64_t j = column, last = column + columns; j < last; j += kFinishedColumns) {
+    const int64_t end = HWY_MIN(j + kFinishedColumns, last);
+    MultiplyRow(product, j, end);
+    FinishRows(g, row, 1, j, end - j);
+  }
+}
+
 // Computes the same as MultiplyBlock(), except for the bits of products with codes, but reads a
 // packed B as it is stored. B must be dense, or `rows` at most 8. A is packed once, B is not packed
 // again.
 void ComputeStreamed(const GemmOperands& g, int64_t row, int64_t rows, int64_t column,
                      int64_t columns) {
   if (g.b_panels->multiplies_codes && MultiplyByCodes(g, row, rows, column, columns)) return;
-  // The epilogue is applied to this many columns at a time, while they are in the cache.
-  constexpr int64_t kFinishedColumns = 8 * kPanelColumns;
+  if (rows == 1 && g.b_panels->form == WeightForm::kDense && g.c_column == 1) {
+    return ComputeRow(g, row, column, columns);
+  }
   float* a = ThreadScratch<float>(ScratchUse::kPanelA, RoundUp(rows, kTileRows) * g.k);
   float* tile = ThreadScratch<float>(ScratchUse::kTile, kTileSize);
   for (int64_t i = 0; i < rows; i += kTileRows) {

@@ -27,6 +27,17 @@ struct GemmOperands {
   Epilogue epilogue;
 };
 
+// One row times packed, dense weights (one_row-inl.h).
+struct RowProduct {
+  const float* a = nullptr;
+  int64_t depth = 0;
+  const Half* panels = nullptr;  // [column / 48][depth][48]
+  const float* bias = nullptr;   // or null
+  Half* to = nullptr;
+};
+// The columns that are computed together, on any instruction set, divide this.
+inline constexpr int64_t kRowColumns = 2 * kPanelColumns;
+
 // The values of a packed matrix as [column / 48][k][48] (gemm.cc).
 class PackedMatrix;
 const WeightPanels& PanelsOf(const PackedMatrix& matrix);

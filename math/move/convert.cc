@@ -338,6 +338,13 @@ int64_t ConvertRuns(Element from_element, Element to_element, const ConvertedRun
   if (from_element == Element::kHalf && to_element == Element::kFloat) {
     return HWY_DYNAMIC_DISPATCH(HalfRunsToFloat)(runs, counts);
   }
+  if (from_element == to_element && nan == NanRule::kKeep && !counts) {
+    const int64_t bytes = runs.count * SizeOf(from_element);
+    for (int64_t run = 0; run < runs.runs; ++run) {
+      CopyBytes(runs.from + run * runs.from_step, runs.to + run * runs.to_step, bytes);
+    }
+    return 0;
+  }
   int64_t counted = 0;
   for (int64_t run = 0; run < runs.runs; ++run) {
     const char* from = runs.from + run * runs.from_step;

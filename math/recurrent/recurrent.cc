@@ -15,57 +15,13 @@
 #include "hwy/foreach_target.h"
 // hwy/foreach_target.h must come before the "-inl" headers.
 #include "math/elementwise/element_steps-inl.h"
+#include "math/gemm/one_row-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace anemone::math::HWY_NAMESPACE {
 
-// As many vectors as their sums, whose additions wait for each other, keep the units busy.
-constexpr int kVectorsTogether = 6;
-
-// Computes kCount vectors of columns.
-template <int kCount>
-HWY_INLINE void MultiplyVectors(const StateProduct& p, int64_t column) {
-  const DF df;
-  const Half* from[kCount];
-  VF sums[kCount];
-  HWY_UNROLL(6)
-  for (int v = 0; v < kCount; ++v) {
-    const int64_t at = column + v * kLanes;
-    from[v] = p.panels + at / kPanelColumns * kPanelColumns * p.depth + at % kPanelColumns;
-    sums[v] = hn::Zero(df);
-  }
-  for (int64_t k = 0; k < p.depth; ++k) {
-    const VF factor = hn::Set(df, p.state[k]);
-    HWY_UNROLL(6)
-    for (int v = 0; v < kCount; ++v) {
-      sums[v] = hn::MulAdd(factor, LoadHalf(from[v] + k * kPanelColumns), sums[v]);
-    }
-  }
-  HWY_UNROLL(6)
-  for (int v = 0; v < kCount; ++v) {
-    const int64_t at = column + v * kLanes;
-    StoreHalf(hn::Add(sums[v], hn::LoadU(df, p.bias + at)), p.to + at);
-  }
-}
-
-void MultiplyState(const StateProduct& p, int64_t begin, int64_t end) {
-  int64_t column = begin;
-  for (; column + (kVectorsTogether - 1) * kLanes < end; column += kVectorsTogether * kLanes) {
-    MultiplyVectors<kVectorsTogether>(p, column);
-  }
-  if (column >= end) return;
-  switch (CeilDiv(end - column, kLanes)) {
-    case 1:
-      return MultiplyVectors<1>(p, column);
-    case 2:
-      return MultiplyVectors<2>(p, column);
-    case 3:
-      return MultiplyVectors<3>(p, column);
-    case 4:
-      return MultiplyVectors<4>(p, column);
-    default:
-      return MultiplyVectors<5>(p, column);
-  }
+void MultiplyState(const RowProduct& product, int64_t begin, int64_t end) {
+  MultiplyRow(product, begin, end);
 }
 
 template <class Op>
@@ -175,9 +131,7 @@ PackedRecurrence PackRecurrence(const RecurrentShape& shape, HalfReader weights,
   PackedRecurrence packed{.shape = shape, .bias = {bias.begin(), bias.end()}};
   packed.opening = pack(0, shape.is_in_parts() ? 2 : shape.gates);
   if (shape.is_in_parts()) packed.proposing = pack(2, 1);
-  packed.padded_bias.assign(shape.columns() + kMostLanes, 0.0f);
-  for (size_t i = 0; i < bias.size(); ++i)
-    packed.padded_bias[i] = ToFloat(bias[i]) + 0.0f;  // no -0
+  for (const Half b : bias) packed.float_bias.push_back(ToFloat(b) + 0.0f);  // no -0
   return packed;
 }
 
@@ -190,7 +144,7 @@ class Stepper {
       : packed_(packed),
         shape_(packed.shape),
         run_(run),
-        gates_(shape_.columns() + 2 * kMostLanes),
+        gates_(shape_.columns()),
         cells_(shape_.gates == 4 ? 2 * shape_.hidden : 0),
         state_(shape_.hidden) {
     memory_ = {.shape = &shape_, .h = run.h, .c = run.c, .gates = gates_.data()};
@@ -234,16 +188,17 @@ class Stepper {
       if (!packed_.bias.empty()) std::copy_n(packed_.bias.data() + first * n, columns, to);
       return !packed_.bias.empty();
     }
-    const StateProduct product = {.state = state_.data(),
-                                  .depth = n,
-                                  .panels = PanelsOf(weights).halves.data(),
-                                  .bias = packed_.padded_bias.data() + first * n,
-                                  .to = to};
-    constexpr int64_t kStep = 2 * kPanelColumns;  // a multiple of what is computed together
-    ParallelForItems(CeilDiv(columns, kStep), kStep * n / 16, [&](int64_t begin, int64_t end) {
-      HWY_DYNAMIC_DISPATCH(MultiplyState)
-      (product, begin * kStep, std::min(end * kStep, columns));
-    });
+    const RowProduct product = {
+        .a = state_.data(),
+        .depth = n,
+        .panels = PanelsOf(weights).halves.data(),
+        .bias = packed_.float_bias.empty() ? nullptr : packed_.float_bias.data() + first * n,
+        .to = to};
+    ParallelForItems(CeilDiv(columns, kRowColumns), kRowColumns * n / 16,
+                     [&](int64_t begin, int64_t end) {
+                       HWY_DYNAMIC_DISPATCH(MultiplyState)
+                       (product, begin * kRowColumns, std::min(end * kRowColumns, columns));
+                     });
     return true;
   }
 

@@ -41,10 +41,10 @@ struct RecurrentShape {
 
 struct PackedRecurrence {
   RecurrentShape shape;
-  PackedMatrix opening;            // of all gates; if in parts, of the first two
-  PackedMatrix proposing;          // if in parts, of the last gate
-  std::vector<Half> bias;          // one per column, or empty
-  std::vector<float> padded_bias;  // the same for the products, with zeros behind each
+  PackedMatrix opening;           // of all gates; if in parts, of the first two
+  PackedMatrix proposing;         // if in parts, of the last gate
+  std::vector<Half> bias;         // one per column, or empty
+  std::vector<float> float_bias;  // the same
 };
 
 // `weights` are those of the state, (gates * hidden, hidden). `bias` may be empty. `id` is that of

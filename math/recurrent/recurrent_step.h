@@ -10,15 +10,6 @@
 
 namespace anemone::math {
 
-// The state times packed weights, plus a bias.
-struct StateProduct {
-  const float* state = nullptr;
-  int64_t depth = 0;
-  const Half* panels = nullptr;  // [column / 48][depth][48]
-  const float* bias = nullptr;   // as `to`, with space for a whole last vector
-  Half* to = nullptr;
-};
-
 struct StepMemory {
   const RecurrentShape* shape = nullptr;
   const Half* x = nullptr;                          // what the inputs contribute to the gates

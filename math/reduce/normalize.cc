@@ -159,6 +159,16 @@ NormalizeTerm OrConstant(const NormalizeTerm& term, const float* constant) {
   return term.values.empty() ? NormalizeTerm{absl::MakeSpan(constant, 1), {1, 1, 1, 1, 1}} : term;
 }
 
+// The step of a term along the axes, which are normalized: 0 if it is one number, 1 if it has a
+// value for each element; -1 if it varies along other axes.
+int64_t StepOf(const NormalizeTerm& term, AxisSet axes, int64_t count) {
+  if (term.values.size() == 1) return 0;
+  for (int i = 0; i < kRank; ++i) {
+    if (!axes.Has(i) && term.extents[i] != 1) return -1;
+  }
+  return static_cast<int64_t>(term.values.size()) == count ? 1 : -1;
+}
+
 // Normalizes rows. `axes` must be the innermost axes; a row has their elements for one index of the
 // other axes.
 void NormalizeRows(const Extents& extents, AxisSet axes, bool subtract_mean, ScaleRule rule,
@@ -174,12 +184,14 @@ void NormalizeRows(const Extents& extents, AxisSet axes, bool subtract_mean, Sca
   const Strides gamma_strides = RepeatingStrides(gamma.extents);
   const Strides beta_strides = RepeatingStrides(beta.extents);
   const int64_t count = Count(row_extents);
+  const bool same_terms =  // for all rows
+      StepOf(gamma, axes, count) >= 0 && StepOf(beta, axes, count) >= 0;
   const LoopNest<3> nest(row_extents, {DenseStrides(row_extents), gamma_strides, beta_strides});
   ParallelForItems(Count(outer_extents), count * 4, [&](int64_t begin, int64_t end) {
     float* row = ThreadScratch<float>(ScratchUse::kRow, count);
     for (int64_t outer = begin; outer < end; ++outer) {
       int64_t gamma_at = 0, beta_at = 0, rest = outer;
-      for (int i = kRank - 1; i >= 0; --i) {
+      for (int i = kRank - 1; i >= 0 && !same_terms; --i) {
         gamma_at += rest % outer_extents[i] * gamma_strides[i];
         beta_at += rest % outer_extents[i] * beta_strides[i];
         rest /= outer_extents[i];
@@ -195,16 +207,6 @@ void NormalizeRows(const Extents& extents, AxisSet axes, bool subtract_mean, Sca
       });
     }
   });
-}
-
-// The step of a term along the axes, which are normalized: 0 if it is one number, 1 if it has a
-// value for each element; -1 if it varies along other axes.
-int64_t StepOf(const NormalizeTerm& term, AxisSet axes, int64_t count) {
-  if (term.values.size() == 1) return 0;
-  for (int i = 0; i < kRank; ++i) {
-    if (!axes.Has(i) && term.extents[i] != 1) return -1;
-  }
-  return static_cast<int64_t>(term.values.size()) == count ? 1 : -1;
 }
 
 // Normalizes columns, `run.inner` of them next to each other, as NormalizeRows() does rows: with
