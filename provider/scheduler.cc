@@ -1,8 +1,12 @@
 #include "provider/scheduler.h"
 
 #include <algorithm>
+#include <map>
+#include <memory>
 #include <utility>
+#include <vector>
 
+#include "base/deadline.h"
 #include "base/status_macros.h"
 #include "importer/opset/opsets.h"
 #include "provider/run_state.h"
