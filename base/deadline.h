@@ -6,7 +6,7 @@
 //
 // The deadline belongs to a thread. Work that another thread may do takes it along:
 //
-//   arena.execute(WithDeadline([&] { ... }));
+//   arena.execute(WithDeadline([&] { Work(); }));
 #ifndef ANEMONE_BASE_DEADLINE_H_
 #define ANEMONE_BASE_DEADLINE_H_
 

@@ -3,8 +3,8 @@
 // with the model. They take their share before they are allocated.
 //
 //   const MemoryLimit limit(settings.memory_limit);  // of what this thread does while it exists
-//   const WorkPlace place([&] { return NodeLabel(model, node); });  // for the message
-//   Tensor t = Tensor::Zeros(...);  // throws MemoryLimitReached, which Guarded() catches
+//   const WorkPlace place([&] { return "node '" + node.name + "'"; });  // for the message
+//   Tensor t = Tensor::Zeros(DataType::kFloat, {1024});  // throws MemoryLimitReached, which Guarded() catches
 //
 // What programs need is in an estimate instead (provider/memory_budget.h).
 #ifndef ANEMONE_BASE_MEMORY_LIMIT_H_

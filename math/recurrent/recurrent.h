@@ -1,10 +1,10 @@
 // math/recurrent/recurrent.h: all steps of an LSTM, GRU or RNN on a batch of one.
 //
-//   const PackedRecurrence lstm = PackRecurrence({.gates = 4, .hidden = 64, .f = sigmoid, .g =
-//   tanh,
-//                                                 .h = tanh}, weights /* 256 x 64 */, bias);  //
-//                                                 once
-//   RunRecurrence(lstm, {.steps = 20, .inputs = x /* 20 x 256 */, .outputs = y /* 20 x 64 */});
+//   // Once; the weights are 256 x 64.
+//   const PackedRecurrence lstm = PackRecurrence(
+//       {.gates = 4, .hidden = 64, .f = sigmoid, .g = tanh, .h = tanh}, weights, bias);
+//   // x is 20 x 256, y is 20 x 64.
+//   RunRecurrence(lstm, {.steps = 20, .inputs = x, .outputs = y});
 //
 // Each step computes, in this order and with a rounding to Half after each operation (the product
 // and its bias are one):
