@@ -54,19 +54,19 @@ std::vector<bool> OptionalInputs(const OnnxModel& model) {
 
 // Operators that no fusion of ONNX Runtime begins with, besides those that move elements.
 constexpr absl::string_view kUnfused[] = {
-    "Add", "And",  "Cast", "Equal", "Greater",   "GreaterOrEqual", "Less", "LessOrEqual", "Mul",
-    "Not", "Or",   "Range", "ReduceSum", "Shape", "Size", "Sub", "Where"};
+    "Add", "And", "Cast",  "Equal",     "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Mul",
+    "Not", "Or",  "Range", "ReduceSum", "Shape",   "Size",           "Sub",  "Where"};
 
-// Fusions begin with products, normalizations, functions of floats and quantized nodes. To look for them
-// is a third of the time to open a small session, so it is not done for a part that only prepares
-// integers, masks and embeddings.
+// Fusions begin with products, normalizations, functions of floats and quantized nodes. To look for
+// them is a third of the time to open a small session, so it is not done for a part that only
+// prepares integers, masks and embeddings.
 bool MayHaveFusions(const onnx::GraphProto& graph) {
   return std::any_of(graph.node().begin(), graph.node().end(), [](const onnx::NodeProto& node) {
     const Operator* row = FindOperator(node.domain(), node.op_type());
     const bool moves = row != nullptr && row->moves != Moves::kNo;
-    const bool is_known = node.domain().empty() &&
-                          std::find(std::begin(kUnfused), std::end(kUnfused), node.op_type()) !=
-                              std::end(kUnfused);
+    const bool is_known =
+        node.domain().empty() &&
+        std::find(std::begin(kUnfused), std::end(kUnfused), node.op_type()) != std::end(kUnfused);
     return !moves && !is_known;
   });
 }

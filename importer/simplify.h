@@ -1,5 +1,5 @@
-// importer/simplify.h: the import steps after BindDimensions(): converts nodes to the working opset,
-// infers shapes, folds constants and runs the passes.
+// importer/simplify.h: the import steps after BindDimensions(): converts nodes to the working
+// opset, infers shapes, folds constants and runs the passes.
 #ifndef ANEMONE_IMPORTER_SIMPLIFY_H_
 #define ANEMONE_IMPORTER_SIMPLIFY_H_
 

@@ -20,8 +20,8 @@ absl::StatusOr<NamedValues> LoadedModel::Run(const NamedValues& given, Trace* tr
                            InputsInOrder(planned.model.graph, inputs, given));
   absl::StatusOr<std::vector<OnnxValue>> results;
   const std::shared_ptr<Scheduler> current = scheduler.Get();
-  arena->execute(WithDeadline(
-      [&] { results = current->Run(std::move(values), trace, hazards, resident); }));
+  arena->execute(
+      WithDeadline([&] { results = current->Run(std::move(values), trace, hazards, resident); }));
   ANEMONE_RETURN_IF_ERROR(results.status());
   NamedValues named;
   for (size_t i = 0; i < outputs.size(); ++i) named[outputs[i].name] = std::move((*results)[i]);

@@ -1,6 +1,4 @@
 // The runs of provider/scheduler.h.
-#include "provider/scheduler.h"
-
 #include <tbb/task_group.h>
 
 #include <algorithm>
@@ -21,6 +19,7 @@
 #include "provider/crossing.h"
 #include "provider/row_blocks.h"
 #include "provider/run_state.h"
+#include "provider/scheduler.h"
 
 namespace anemone {
 

@@ -132,13 +132,14 @@ class Steps {
   PartRuns RunsFrom(int64_t first, int64_t runs, int64_t count, int64_t step) const;
   void RunParts(const PartRuns& runs) const;
 
-  // As many as most chains have. Arrays of the largest number would take longer to clear than a
-  // short chain takes to run.
-  static constexpr size_t kFew = 3;
+  // Only as many as the chain has are constructed: to clear all would take longer than a short chain
+  // takes to run.
+  template <class T>
+  using PerUnit = absl::InlinedVector<T, math::kMostSteps>;
   absl::Span<const UnitCall> units_;
   Part part_ = Part::kAny;
-  absl::InlinedVector<Source, kFew> x_, z_;
-  absl::InlinedVector<math::StepCall, kFew> calls_;
+  PerUnit<Source> x_, z_;
+  PerUnit<math::StepCall> calls_;
 };
 
 Steps::Steps(absl::Span<const UnitCall> units)
@@ -214,7 +215,7 @@ PartRuns Steps::RunsFrom(int64_t first, int64_t runs, int64_t count, int64_t ste
 
 void Steps::RunParts(const PartRuns& runs) const {
   const Dims& dims = units_[0].out.dims;
-  absl::InlinedVector<math::StepCall, kFew> calls = calls_;
+  PerUnit<math::StepCall> calls = calls_;
   for (size_t i = 0; i < units_.size(); ++i) {
     Place(x_[i], runs, calls[i].x);
     Place(z_[i], runs, calls[i].z);

@@ -77,8 +77,8 @@ class ContribBody : public LiftContext {
 
   // While an Aside exists, emitted nodes have a separate origin, "<origin>/<what>". Use it for
   // nodes that only prepare integers: no engine unit reads integers, so with the origin of the call
-  // they would put the whole call on the CPU. What an earlier Aside of the graph has computed is not
-  // emitted again: every layer of a model may ask for the same mask and the same positions.
+  // they would put the whole call on the CPU. What an earlier Aside of the graph has computed is
+  // not emitted again: every layer of a model may ask for the same mask and the same positions.
   class Aside {
    public:
     Aside(ContribBody& body, absl::string_view what);

@@ -120,7 +120,7 @@ class Folder {
   Inference inference_;
   std::vector<Walk*> walks_;  // from the main graph to the current body
   int64_t growth_ = 0;
-  int64_t unrolled_ = 0;                                           // nodes
+  int64_t unrolled_ = 0;  // nodes
   int lifts_left_ = kMostLifts;
   absl::flat_hash_set<std::pair<std::string, std::string>> kept_;  // operator, reason
 };

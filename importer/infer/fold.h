@@ -10,7 +10,8 @@
 
 namespace anemone {
 
-// Processes the main graph and its bodies; the nodes of bodies must be of the working opset. It folds:
+// Processes the main graph and its bodies; the nodes of bodies must be of the working opset. It
+// folds:
 //
 // - integer arithmetic on shapes, Shape and Size of known shapes, views of constants (Reshape and
 //   others, without reading a byte), and fills (ConstantOfShape, Expand; they stay one value);

@@ -179,9 +179,9 @@ void ShareKeptVersion(Graph& graph, int version) {
 
 absl::Status CheckNesting(const LiftContext& context, int lifts_left) {
   if (lifts_left > 0) return absl::OkStatus();
-  return absl::ResourceExhaustedError(
-      absl::StrCat(NodeLabel(context.model(), context.node()), ": functions are nested more than ",
-                   kMostLifts, " deep; export the model without them"));
+  return absl::ResourceExhaustedError(absl::StrCat(NodeLabel(context.model(), context.node()),
+                                                   ": functions are nested more than ", kMostLifts,
+                                                   " deep; export the model without them"));
 }
 
 absl::StatusOr<LiftedForm> LiftNode(LiftContext& context, Node& node,

@@ -1,6 +1,7 @@
-// The lifts of Attention and RMSNormalization (from opset 23). Each emits the nodes of the function that
-// ONNX defines for the operator, but without those that compute sizes and constants: a tenth of them. If a form needs more than that, they emit nothing, and the function is
-// inlined (opset_function.cc).
+// The lifts of Attention and RMSNormalization (from opset 23). Each emits the nodes of the function
+// that ONNX defines for the operator, but without those that compute sizes and constants: a tenth
+// of them. If a form needs more than that, they emit nothing, and the function is inlined
+// (opset_function.cc).
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -28,7 +29,8 @@ enum Input : size_t { kQuery, kKey, kValue, kMask, kPastKey, kPastValue };
 struct Form {
   bool is_flat = false;  // heads and size are one axis of the inputs: batch x rows x (heads * size)
   DataType type = DataType::kUndefined;
-  int64_t batch = 0, heads = 0, key_heads = 0, queries = 0, past = 0, keys = 0, size = 0, v_size = 0;
+  int64_t batch = 0, heads = 0, key_heads = 0, queries = 0, past = 0, keys = 0, size = 0,
+          v_size = 0;
   bool is_causal = false;
   float softcap = 0;
   float scale = 1;
@@ -81,8 +83,9 @@ bool SetSizes(const LiftContext& c, Form& form) {
 std::optional<Form> FormOf(const LiftContext& c) {
   const Node& node = c.node();
   for (const Attribute& attribute : node.attributes) {
-    const absl::string_view known[] = {"is_causal",   "kv_num_heads", "q_num_heads", "qk_matmul_output_mode",
-                                       "scale",       "softcap",      "softmax_precision"};
+    const absl::string_view known[] = {
+        "is_causal", "kv_num_heads", "q_num_heads",      "qk_matmul_output_mode",
+        "scale",     "softcap",      "softmax_precision"};
     if (std::find(std::begin(known), std::end(known), attribute.name) == std::end(known)) {
       return std::nullopt;
     }
@@ -132,18 +135,17 @@ ValueId AllKeys(LiftContext& c, const Form& form, size_t input, size_t past, siz
   const int64_t repeats = form.heads / form.key_heads;
   if (repeats == 1) return x;
   const ValueId each = c.Emit("Unsqueeze", {x, c.Ints({2})});
-  const ValueId all = c.Emit(
-      "Expand", {each, c.Ints({form.batch, form.key_heads, repeats, form.keys, size})});
+  const ValueId all =
+      c.Emit("Expand", {each, c.Ints({form.batch, form.key_heads, repeats, form.keys, size})});
   return Reshape(c, all, {form.batch, form.heads, form.keys, size});
 }
 
-// What is added to the scores: 0 for a key that a query attends to, minus infinity for others, or the
-// numbers of the mask. kNone if there is nothing to add.
+// What is added to the scores: 0 for a key that a query attends to, minus infinity for others, or
+// the numbers of the mask. kNone if there is nothing to add.
 ValueId Bias(LiftContext& c, const Form& form) {
   ValueId bias = c.input(kMask);
   if (bias != kNone && c.value(bias).type == DataType::kBool) {
-    bias = c.Emit("Where",
-                  {bias, c.Scalar(form.type, 0), c.Scalar(form.type, kMinusInfinity)});
+    bias = c.Emit("Where", {bias, c.Scalar(form.type, 0), c.Scalar(form.type, kMinusInfinity)});
   }
   if (!form.is_causal) return bias;
   std::vector<double> numbers(form.queries * form.keys);
@@ -152,8 +154,7 @@ ValueId Bias(LiftContext& c, const Form& form) {
     std::fill(numbers.begin() + i * form.keys + kept, numbers.begin() + (i + 1) * form.keys,
               kMinusInfinity);
   }
-  const ValueId causal =
-      c.Constant(FromDoubles(form.type, {form.queries, form.keys}, numbers));
+  const ValueId causal = c.Constant(FromDoubles(form.type, {form.queries, form.keys}, numbers));
   return bias == kNone ? causal : c.Emit("Add", {bias, causal});
 }
 
@@ -173,7 +174,8 @@ absl::Status LiftAttention(LiftContext& c) {
   const ValueId k = AllKeys(c, *form, kKey, kPastKey, 1, form->size);
   const ValueId v = AllKeys(c, *form, kValue, kPastValue, 2, form->v_size);
   const ValueId turned = c.Emit("Transpose", {k}, {{"perm", Sizes{0, 1, 3, 2}}});
-  // The function multiplies queries and keys by the root of the scale, for the same range of scores.
+  // The function multiplies queries and keys by the root of the scale, for the same range of
+  // scores.
   const ValueId scaled = c.Emit("Mul", {q, c.Scalar(form->type, form->scale)});
   ValueId scores = c.Emit("MatMul", {scaled, turned});
   if (form->softcap != 0) {

@@ -82,13 +82,13 @@ class LiftContext {
   std::vector<Node> emitted_;
 };
 
-// What LiftNode() did: kAsIs: the node has the working opset's form, and its outputs are to be inferred;
-// kInferred: likewise, but they are inferred; kReplaced: context.emitted() is in its place. Emitted nodes
-// are to be lifted too.
+// What LiftNode() did: kAsIs: the node has the working opset's form, and its outputs are to be
+// inferred; kInferred: likewise, but they are inferred; kReplaced: context.emitted() is in its
+// place. Emitted nodes are to be lifted too.
 enum class LiftedForm { kAsIs, kInferred, kReplaced };
 
-// Converts one node to the working opset (importer/opset/opset.h). `context` is for this node; `infer`
-// infers the types of its outputs, by the rules of the opset that the node has then.
+// Converts one node to the working opset (importer/opset/opset.h). `context` is for this node;
+// `infer` infers the types of its outputs, by the rules of the opset that the node has then.
 absl::StatusOr<LiftedForm> LiftNode(LiftContext& context, Node& node,
                                     absl::FunctionRef<absl::Status()> infer);
 

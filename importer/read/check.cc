@@ -155,8 +155,8 @@ absl::StatusOr<std::map<std::string, int64_t>> ReadOpsets(
 }
 
 const OpSchema* SchemaOf(absl::string_view domain, absl::string_view op_type, int version) {
-  // ONNX's registry copies the names into strings and looks up three maps, several times for each node.
-  // Here are the answers for the ONNX domain that were not nullptr.
+  // ONNX's registry copies the names into strings and looks up three maps, several times for each
+  // node. Here are the answers for the ONNX domain that were not nullptr.
   thread_local absl::flat_hash_map<std::pair<absl::string_view, int>, const OpSchema*> known;
   if (domain.empty()) {
     const auto found = known.find({op_type, version});

@@ -78,7 +78,9 @@ WORKS = {
     "diff": Work("diff {in}/net.onnx {in}/apart.onnx"),
     "patch": Work("patch {out}/net.compiled --weights {in}/new.npz",
                   before="compile {in}/net.onnx -o {out}/net.compiled"),
-    "zoo": Work("zoo {in}/two -o {out}/zoo --jobs 1 -q", partial=r"^zoo/results\.jsonl$", again=" --retry-failed"),
+    # The id of a model, which is the name of its folder, is another one if the model cannot be read.
+    "zoo": Work("zoo {in}/two -o {out}/zoo --jobs 1 -q", partial=r"^zoo/(results\.jsonl$|models/)",
+                again=" --retry-failed"),
     "train": Work(TRAIN + " --steps 2" + KEPT + " -o {out}/trained.onnx",
                   again=" --resume", between=(TRAIN + " --steps 1" + KEPT,), partial=METRICS),
     "resume": Work(TRAIN + " --steps 3 --resume" + KEPT, before=TRAIN + " --steps 1" + KEPT,

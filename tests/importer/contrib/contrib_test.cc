@@ -425,13 +425,13 @@ TEST(ContribAside, LayersShareTheirMask) {
 }
 
 TEST(ContribAside, LayersShareTheirPositions) {
-  const Model ours = ExpectSameOnOrt(ContribModel(
-      "(float[2,3,16] x, float[2,3,16] z, float[10,4] c, float[10,4] s, float[10,4] d)"
-      " => (float[2,3,16] y, float[2,3,16] w, float[2,3,16] v) {"
-      "  i = Constant<value = int64[1] {2}>()"
-      "  y = ms.RotaryEmbedding<num_heads = 2>(x, i, c, s)"
-      "  w = ms.RotaryEmbedding<num_heads = 2>(z, i, c, s)"
-      "  v = ms.RotaryEmbedding<num_heads = 2>(z, i, d, s) }"));
+  const Model ours = ExpectSameOnOrt(
+      ContribModel("(float[2,3,16] x, float[2,3,16] z, float[10,4] c, float[10,4] s, float[10,4] d)"
+                   " => (float[2,3,16] y, float[2,3,16] w, float[2,3,16] v) {"
+                   "  i = Constant<value = int64[1] {2}>()"
+                   "  y = ms.RotaryEmbedding<num_heads = 2>(x, i, c, s)"
+                   "  w = ms.RotaryEmbedding<num_heads = 2>(z, i, c, s)"
+                   "  v = ms.RotaryEmbedding<num_heads = 2>(z, i, d, s) }"));
   EXPECT_EQ(CountOf(ours.graph, "Gather"), 3);  // of c, s and d
 }
 
