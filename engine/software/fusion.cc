@@ -132,8 +132,8 @@ class Steps {
   PartRuns RunsFrom(int64_t first, int64_t runs, int64_t count, int64_t step) const;
   void RunParts(const PartRuns& runs) const;
 
-  // Only as many as the chain has are constructed: to clear all would take longer than a short chain
-  // takes to run.
+  // Only as many as the chain has are constructed: to clear all would take longer than a short
+  // chain takes to run.
   template <class T>
   using PerUnit = absl::InlinedVector<T, math::kMostSteps>;
   absl::Span<const UnitCall> units_;
