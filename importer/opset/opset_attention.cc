@@ -19,14 +19,21 @@ namespace {
 
 constexpr double kMinusInfinity = -std::numeric_limits<double>::infinity();
 // The largest causal mask, in elements, that is written.
-constexpr int64_t kMostMasked = int64_t{1} << 22;
+constexpr int64_t kLargestMask = int64_t{1} << 22;
 
-using Sizes = std::vector<int64_t>;
+using AxisSizes = std::vector<int64_t>;
 
-enum Input : size_t { kQuery, kKey, kValue, kMask, kPastKey, kPastValue };
+enum AttentionInput : size_t {
+  kQueryInput,
+  kKeyInput,
+  kValueInput,
+  kMaskInput,
+  kPastKeyInput,
+  kPastValueInput
+};
 
 // The sizes of an Attention, as batch x heads x rows x size.
-struct Form {
+struct KnownForm {
   bool is_flat = false;  // heads and size are one axis of the inputs: batch x rows x (heads * size)
   DataType type = DataType::kUndefined;
   int64_t batch = 0, heads = 0, key_heads = 0, queries = 0, past = 0, keys = 0, size = 0,
@@ -40,21 +47,21 @@ ValueId CastTo(LiftContext& c, ValueId x, DataType from, DataType to) {
   return from == to ? x : c.Emit("Cast", {x}, {{"to", static_cast<int64_t>(to)}});
 }
 
-ValueId Reshape(LiftContext& c, ValueId x, const Sizes& dims) {
+ValueId Reshape(LiftContext& c, ValueId x, const AxisSizes& dims) {
   return c.Emit("Reshape", {x, c.Ints(dims)}, {{"allowzero", int64_t{1}}});
 }
 
-std::optional<Sizes> SizesOf(const LiftContext& c, size_t input) {
+std::optional<AxisSizes> SizesOf(const LiftContext& c, size_t input) {
   const ValueId id = c.input(input);
   if (id == kNone || !c.value(id).is_static()) return std::nullopt;
   return c.value(id).dims();
 }
 
 // Sets the sizes; false if they are not known or do not fit together.
-bool SetSizes(const LiftContext& c, Form& form) {
-  const auto q = SizesOf(c, kQuery), k = SizesOf(c, kKey), v = SizesOf(c, kValue);
+bool SetSizes(const LiftContext& c, KnownForm& form) {
+  const auto q = SizesOf(c, kQueryInput), k = SizesOf(c, kKeyInput), v = SizesOf(c, kValueInput);
   if (!q || !k || !v || k->size() != q->size() || v->size() != q->size()) return false;
-  form.type = c.value(c.input(kQuery)).type;
+  form.type = c.value(c.input(kQueryInput)).type;
   form.batch = (*q)[0];
   form.heads = IntOr(c.node(), "q_num_heads", 0);
   form.key_heads = IntOr(c.node(), "kv_num_heads", 0);
@@ -69,18 +76,18 @@ bool SetSizes(const LiftContext& c, Form& form) {
   form.keys = (*k)[k->size() - 2];
   form.size = q->back() / (form.is_flat ? form.heads : 1);
   form.v_size = v->back() / (form.is_flat ? form.key_heads : 1);
-  if (const auto past = SizesOf(c, kPastKey)) {
+  if (const auto past = SizesOf(c, kPastKeyInput)) {
     if (past->size() != 4) return false;
     form.past = (*past)[2];
     form.keys += form.past;
-  } else if (c.input(kPastKey) != kNone) {
+  } else if (c.input(kPastKeyInput) != kNone) {
     return false;
   }
-  return form.size > 0 && form.keys > 0 && form.queries <= kMostMasked / form.keys;
+  return form.size > 0 && form.keys > 0 && form.queries <= kLargestMask / form.keys;
 }
 
 // nullopt if only the function of ONNX has this form.
-std::optional<Form> FormOf(const LiftContext& c) {
+std::optional<KnownForm> KnownFormOf(const LiftContext& c) {
   const Node& node = c.node();
   for (const Attribute& attribute : node.attributes) {
     const absl::string_view known[] = {
@@ -90,21 +97,22 @@ std::optional<Form> FormOf(const LiftContext& c) {
       return std::nullopt;
     }
   }
-  const bool has_past = c.input(kPastKey) != kNone;
-  if (c.input(6) != kNone || c.output(3) != kNone || has_past != (c.input(kPastValue) != kNone)) {
+  const bool has_past = c.input(kPastKeyInput) != kNone;
+  if (c.input(6) != kNone || c.output(3) != kNone ||
+      has_past != (c.input(kPastValueInput) != kNone)) {
     return std::nullopt;
   }
-  Form form;
+  KnownForm form;
   if (!SetSizes(c, form) || !IsFloating(form.type)) return std::nullopt;
-  for (size_t i = kQuery; i <= kPastValue; ++i) {
+  for (size_t i = kQueryInput; i <= kPastValueInput; ++i) {
     const ValueId id = c.input(i);
-    const bool may_be_bool = i == kMask && id != kNone && c.value(id).type == DataType::kBool;
+    const bool may_be_bool = i == kMaskInput && id != kNone && c.value(id).type == DataType::kBool;
     if (id != kNone && !may_be_bool && c.value(id).type != form.type) return std::nullopt;
   }
   const auto type = static_cast<int64_t>(form.type);
   if (IntOr(node, "softmax_precision", type) != type) return std::nullopt;
-  if (c.input(kMask) != kNone) {
-    const auto mask = SizesOf(c, kMask);
+  if (c.input(kMaskInput) != kNone) {
+    const auto mask = SizesOf(c, kMaskInput);
     if (!mask || mask->size() < 2 || mask->size() > 4 || mask->back() != form.keys) {
       return std::nullopt;
     }
@@ -116,15 +124,15 @@ std::optional<Form> FormOf(const LiftContext& c) {
 }
 
 // batch x heads x rows x size of a query, key or value.
-ValueId ByHead(LiftContext& c, const Form& form, size_t input, int64_t heads, int64_t rows,
+ValueId ByHead(LiftContext& c, const KnownForm& form, size_t input, int64_t heads, int64_t rows,
                int64_t size) {
   if (!form.is_flat) return c.input(input);
   const ValueId split = Reshape(c, c.input(input), {form.batch, rows, heads, size});
-  return c.Emit("Transpose", {split}, {{"perm", Sizes{0, 2, 1, 3}}});
+  return c.Emit("Transpose", {split}, {{"perm", AxisSizes{0, 2, 1, 3}}});
 }
 
 // The key or value behind its past, also as output `present`, and with each head repeated.
-ValueId AllKeys(LiftContext& c, const Form& form, size_t input, size_t past, size_t present,
+ValueId AllKeys(LiftContext& c, const KnownForm& form, size_t input, size_t past, size_t present,
                 int64_t size) {
   ValueId x = ByHead(c, form, input, form.key_heads, form.keys - form.past, size);
   if (c.input(past) != kNone) x = c.Emit("Concat", {c.input(past), x}, {{"axis", int64_t{2}}});
@@ -142,8 +150,8 @@ ValueId AllKeys(LiftContext& c, const Form& form, size_t input, size_t past, siz
 
 // What is added to the scores: 0 for a key that a query attends to, minus infinity for others, or
 // the numbers of the mask. kNone if there is nothing to add.
-ValueId Bias(LiftContext& c, const Form& form) {
-  ValueId bias = c.input(kMask);
+ValueId Bias(LiftContext& c, const KnownForm& form) {
+  ValueId bias = c.input(kMaskInput);
   if (bias != kNone && c.value(bias).type == DataType::kBool) {
     bias = c.Emit("Where", {bias, c.Scalar(form.type, 0), c.Scalar(form.type, kMinusInfinity)});
   }
@@ -159,7 +167,7 @@ ValueId Bias(LiftContext& c, const Form& form) {
 }
 
 // The weights of a row are 0, and not NaN, if its mask is minus infinity for every key.
-ValueId WithoutMaskedRows(LiftContext& c, const Form& form, ValueId weights, ValueId bias) {
+ValueId WithoutMaskedRows(LiftContext& c, const KnownForm& form, ValueId weights, ValueId bias) {
   const ValueId most = c.Emit("ReduceMax", {bias, c.Ints({-1})});
   const ValueId is_masked = c.Emit("Equal", {most, c.Scalar(form.type, kMinusInfinity)});
   return c.Emit("Where", {is_masked, c.Scalar(form.type, 0), weights});
@@ -168,12 +176,12 @@ ValueId WithoutMaskedRows(LiftContext& c, const Form& form, ValueId weights, Val
 }  // namespace
 
 absl::Status LiftAttention(LiftContext& c) {
-  const std::optional<Form> form = FormOf(c);
+  const std::optional<KnownForm> form = KnownFormOf(c);
   if (!form.has_value()) return absl::OkStatus();
-  const ValueId q = ByHead(c, *form, kQuery, form->heads, form->queries, form->size);
-  const ValueId k = AllKeys(c, *form, kKey, kPastKey, 1, form->size);
-  const ValueId v = AllKeys(c, *form, kValue, kPastValue, 2, form->v_size);
-  const ValueId turned = c.Emit("Transpose", {k}, {{"perm", Sizes{0, 1, 3, 2}}});
+  const ValueId q = ByHead(c, *form, kQueryInput, form->heads, form->queries, form->size);
+  const ValueId k = AllKeys(c, *form, kKeyInput, kPastKeyInput, 1, form->size);
+  const ValueId v = AllKeys(c, *form, kValueInput, kPastValueInput, 2, form->v_size);
+  const ValueId turned = c.Emit("Transpose", {k}, {{"perm", AxisSizes{0, 1, 3, 2}}});
   // The function multiplies queries and keys by the root of the scale, for the same range of
   // scores.
   const ValueId scaled = c.Emit("Mul", {q, c.Scalar(form->type, form->scale)});
@@ -185,11 +193,11 @@ absl::Status LiftAttention(LiftContext& c) {
   const ValueId bias = Bias(c, *form);
   if (bias != kNone) scores = c.Emit("Add", {scores, bias});
   ValueId weights = c.Emit("Softmax", {scores}, {{"axis", int64_t{-1}}});
-  if (c.input(kMask) != kNone) weights = WithoutMaskedRows(c, *form, weights, bias);
+  if (c.input(kMaskInput) != kNone) weights = WithoutMaskedRows(c, *form, weights, bias);
   if (!form->is_flat) return c.EmitLast("MatMul", {weights, v});
   const ValueId rows =
-      c.Emit("Transpose", {c.Emit("MatMul", {weights, v})}, {{"perm", Sizes{0, 2, 1, 3}}});
-  const Sizes flat = {form->batch, form->queries, form->heads * form->v_size};
+      c.Emit("Transpose", {c.Emit("MatMul", {weights, v})}, {{"perm", AxisSizes{0, 2, 1, 3}}});
+  const AxisSizes flat = {form->batch, form->queries, form->heads * form->v_size};
   return c.EmitLast("Reshape", {rows, c.Ints(flat)}, {{"allowzero", int64_t{1}}});
 }
 
@@ -205,7 +213,7 @@ absl::Status LiftRmsNormalization(LiftContext& c) {
       static_cast<DataType>(IntOr(node, "stash_type", static_cast<int64_t>(DataType::kFloat)));
   const DataType scale = c.value(c.input(1)).type;
   if (axis < 0 || axis >= rank || !IsFloating(inner) || scale != type) return absl::OkStatus();
-  Sizes axes(rank - axis);
+  AxisSizes axes(rank - axis);
   std::iota(axes.begin(), axes.end(), axis);
   const ValueId x = CastTo(c, c.input(0), type, inner);
   const ValueId mean = c.Emit("ReduceMean", {c.Emit("Mul", {x, x}), c.Ints(axes)});
