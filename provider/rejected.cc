@@ -45,7 +45,7 @@ std::string SafeName(absl::string_view text) {
 }
 
 // What a small model of some nodes reads and returns.
-struct Ports {
+struct RejectedPorts {
   std::vector<ValueId> inputs, outputs;
   int64_t constant_bytes = 0;
 };
@@ -55,8 +55,8 @@ int64_t StoredBytes(const Tensor& constant) {
                                           : ByteSize(constant.type(), constant.dims());
 }
 
-Ports PortsOf(const Graph& graph, const std::vector<NodeId>& nodes) {
-  Ports ports;
+RejectedPorts PortsOf(const Graph& graph, const std::vector<NodeId>& nodes) {
+  RejectedPorts ports;
   absl::flat_hash_set<ValueId> made, read, read_outside(graph.outputs.begin(), graph.outputs.end());
   for (NodeId id : nodes)
     made.insert(graph.nodes[id].outputs.begin(), graph.nodes[id].outputs.end());
@@ -110,7 +110,7 @@ void ReturnShape(onnx::GraphProto* graph, onnx::ValueInfoProto* output) {
 // The bytes of a model of these nodes. The error says why there is none.
 absl::StatusOr<std::string> ModelOf(const Graph& graph, std::vector<NodeId> nodes) {
   std::sort(nodes.begin(), nodes.end());
-  const Ports ports = PortsOf(graph, nodes);
+  const RejectedPorts ports = PortsOf(graph, nodes);
   if (ports.constant_bytes > kMostRejectedConstants) {
     return absl::ResourceExhaustedError(absl::StrCat("its constants take ", ports.constant_bytes,
                                                      " bytes, at most ", kMostRejectedConstants,
