@@ -66,11 +66,11 @@ class AnyWorkPlace {
  public:
   AnyWorkPlace(const AnyWorkPlace&) = delete;
   AnyWorkPlace& operator=(const AnyWorkPlace&) = delete;
+  virtual ~AnyWorkPlace();
   static std::string Current();  // of this thread; "": it is not known
 
  protected:
   AnyWorkPlace();
-  ~AnyWorkPlace();
 
  private:
   virtual std::string Text() const = 0;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "importer/edit.h"
+#include "importer/elements.h"
 #include "importer/opset/opset_lifts.h"
 
 namespace anemone {
