@@ -44,8 +44,10 @@ constexpr char kKind[] = "compiled model";
 // A hash of the model's files: the version of its weights.
 absl::StatusOr<std::string> VersionOf(const std::vector<Tensor>& sources) {
   std::vector<uint64_t> sizes;
+  sizes.reserve(sources.size());
   for (const Tensor& source : sources) sizes.push_back(source.bytes().size());
   std::vector<absl::string_view> parts;
+  parts.reserve(2 * sources.size());
   for (size_t i = 0; i < sources.size(); ++i) {
     parts.emplace_back(reinterpret_cast<const char*>(&sizes[i]), sizeof(sizes[i]));
     parts.push_back(BytesText(sources[i]));
