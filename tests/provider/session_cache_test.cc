@@ -31,10 +31,11 @@ constexpr char kNet[] =
     "  f = Flatten(y) m = MatMul(f, v) s = Sigmoid(m) z = MatMul(s, w) }";
 
 class SessionCacheTest : public testing::Test {
- protected:
+ public:
   SessionCacheTest() { ::setenv("ANEMONE_PROGRAM_CACHE", Folder().c_str(), 1); }
   ~SessionCacheTest() override { ::setenv("ANEMONE_PROGRAM_CACHE", "", 1); }
 
+ protected:
   std::string Folder() const { return temporary_.path() + "/programs"; }
 
   std::vector<fs::path> Entries() const {
@@ -47,7 +48,7 @@ class SessionCacheTest : public testing::Test {
   }
 
   std::string Write(const std::string& name, const std::string& bytes) const {
-    const std::string path = absl::StrCat(temporary_.path(), "/", name);
+    std::string path = absl::StrCat(temporary_.path(), "/", name);
     std::ofstream(path, std::ios::binary) << bytes;
     return path;
   }
