@@ -4,8 +4,9 @@
 //
 //   const MemoryLimit limit(settings.memory_limit);  // of what this thread does while it exists
 //   const WorkPlace place([&] { return "node '" + node.name + "'"; });  // for the message
-//   Tensor t = Tensor::Zeros(DataType::kFloat, {1024});  // throws MemoryLimitReached, which
-//   Guarded() catches
+//   Tensor t = Tensor::Zeros(DataType::kFloat, {1024});
+//
+// The last line throws MemoryLimitReached if less is left, which Guarded() catches.
 //
 // What programs need is in an estimate instead (provider/memory_budget.h).
 #ifndef ANEMONE_BASE_MEMORY_LIMIT_H_
