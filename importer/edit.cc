@@ -4,6 +4,7 @@
 #include <iterator>
 #include <map>
 #include <memory>
+#include <numeric>
 #include <utility>
 #include <variant>
 
@@ -50,6 +51,13 @@ std::string StringOr(const Node& node, absl::string_view name, absl::string_view
 
 std::optional<std::vector<int64_t>> IntsOf(const Node& node, absl::string_view name) {
   return Copied(AttributeAs<std::vector<int64_t>>(node, name));
+}
+
+std::vector<int64_t> PermOf(const Node& transpose, size_t rank) {
+  if (auto given = IntsOf(transpose, "perm")) return *std::move(given);
+  std::vector<int64_t> reversed(rank);
+  std::iota(reversed.rbegin(), reversed.rend(), 0);
+  return reversed;
 }
 
 std::optional<std::vector<float>> FloatsOf(const Node& node, absl::string_view name) {

@@ -26,6 +26,8 @@ int64_t IntOr(const Node& node, absl::string_view name, int64_t fallback);
 float FloatOr(const Node& node, absl::string_view name, float fallback);
 std::string StringOr(const Node& node, absl::string_view name, absl::string_view fallback);
 std::optional<std::vector<int64_t>> IntsOf(const Node& node, absl::string_view name);
+// `perm` of a Transpose of this rank: the axes in reverse if it is not set. It is not checked.
+std::vector<int64_t> PermOf(const Node& transpose, size_t rank);
 std::optional<std::vector<float>> FloatsOf(const Node& node, absl::string_view name);
 
 void SetAttribute(Node& node, absl::string_view name, Attribute::Variant value);

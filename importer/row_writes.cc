@@ -16,28 +16,20 @@ namespace {
 constexpr char kOrder[] = "order";
 
 // Where the operators that write rows have their inputs.
-struct Operator {
+struct RowWriter {
   const char* op_type;
   size_t positions, rows;
 };
-constexpr Operator kOperators[] = {
+constexpr RowWriter kRowWriters[] = {
     {"ScatterND", 1, 2}, {"ScatterElements", 1, 2}, {"TensorScatter", 2, 1}};
 
-const Operator* OperatorOf(const Node& node) {
-  const auto* found = std::find_if(std::begin(kOperators), std::end(kOperators),
-                                   [&](const Operator& op) { return node.op_type == op.op_type; });
-  return node.domain.empty() && found != std::end(kOperators) ? found : nullptr;
+const RowWriter* RowWriterOf(const Node& node) {
+  const auto* found = std::find_if(std::begin(kRowWriters), std::end(kRowWriters),
+                                   [&](const RowWriter& op) { return node.op_type == op.op_type; });
+  return node.domain.empty() && found != std::end(kRowWriters) ? found : nullptr;
 }
 
 bool IsTranspose(const Node& node) { return node.domain.empty() && node.op_type == "Transpose"; }
-
-// The axes of the output, as axes of the input.
-std::vector<int64_t> OrderOf(const Node& transpose, size_t rank) {
-  if (auto given = IntsOf(transpose, "perm")) return *std::move(given);
-  std::vector<int64_t> reversed(rank);
-  std::iota(reversed.rbegin(), reversed.rend(), 0);
-  return reversed;
-}
 
 std::vector<int64_t> Chained(const std::vector<int64_t>& first,
                              const std::vector<int64_t>& second) {
@@ -95,7 +87,7 @@ Writer::Turned Writer::BehindTransposes(ValueId from) const {
   while (true) {
     const NodeId id = graph_.values[turned.value].producer;
     if (id == kNone || !IsTranspose(graph_.nodes[id])) return turned;
-    turned.order = Chained(OrderOf(graph_.nodes[id], rank), turned.order);
+    turned.order = Chained(PermOf(graph_.nodes[id], rank), turned.order);
     turned.value = graph_.nodes[id].inputs[0];
     turned.nodes.push_back(id);
   }
@@ -118,7 +110,7 @@ std::optional<std::string> Writer::Replace(const StateValues& state) {
   }
   const Turned after = BehindTransposes(state.present);
   const NodeId id = graph_.values[after.value].producer;
-  const Operator* op = id == kNone ? nullptr : OperatorOf(graph_.nodes[id]);
+  const RowWriter* op = id == kNone ? nullptr : RowWriterOf(graph_.nodes[id]);
   if (op == nullptr) return std::nullopt;
   const Node& node = graph_.nodes[id];
   const ValueId rows = node.inputs[op->rows], positions = InputOr(node, op->positions);
@@ -172,7 +164,7 @@ void Writer::ReadPresent(ValueId written, ValueId present, const std::vector<int
       other = &node;
       continue;
     }
-    SetAttribute(node, "perm", Chained(order, OrderOf(node, order.size())));
+    SetAttribute(node, "perm", Chained(order, PermOf(node, order.size())));
     node.inputs[0] = present;
   }
   if (other == nullptr) return;

@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "importer/contrib/body.h"
+#include "importer/opset/attention_parts.h"
 
 namespace anemone {
 
@@ -32,8 +33,7 @@ ValueId Attended(ContribBody& b, const AttentionForm& form);
 // The effective scale for the attribute `scale`, where 0 means 1 / sqrt(head_size).
 float ScaleOr(float scale, int64_t head_size);
 
-// batch x sequence x (heads * size) to batch x heads x sequence x size, and back.
-ValueId ToHeads(ContribBody& b, ValueId value, const Sizes& dims, int64_t heads);
+// The inverse of ToHeads().
 ValueId FromHeads(ContribBody& b, ValueId value, const Sizes& dims);
 
 // Checks the shape of a node's attention_bias, which is added to the scores.

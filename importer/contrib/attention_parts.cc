@@ -11,15 +11,6 @@
 namespace anemone {
 namespace {
 
-// k or v with each head repeated `repeats` times.
-ValueId Repeated(ContribBody& b, ValueId value, const Sizes& dims, int64_t repeats) {
-  if (repeats == 1) return value;
-  const Sizes wide = {dims[0], dims[1], repeats, dims[2], dims[3]};
-  const ValueId each = b.Emit("Unsqueeze", {value, b.Ints({2})});
-  const ValueId all = b.Emit("Expand", {each, b.Ints(wide)});
-  return b.Reshape(all, {dims[0], dims[1] * repeats, dims[2], dims[3]});
-}
-
 // True where a query may attend to a key, by causality: 1 x 1 x queries x keys.
 ValueId Causal(ContribBody& b, const KeyMask& mask) {
   Tensor kept = Tensor::Zeros(DataType::kBool, {1, 1, mask.queries, mask.keys});
@@ -56,17 +47,13 @@ double LowestOf(DataType type) {
   return type == DataType::kFloat16 ? fp16::kLowest : std::numeric_limits<float>::lowest();
 }
 
-ValueId ToHeads(ContribBody& b, ValueId value, const Sizes& dims, int64_t heads) {
-  return b.Transpose(b.Reshape(value, {dims[0], dims[1], heads, dims[2] / heads}), {0, 2, 1, 3});
-}
-
 ValueId FromHeads(ContribBody& b, ValueId value, const Sizes& dims) {
   return b.Reshape(b.Transpose(value, {0, 2, 1, 3}), dims);
 }
 
 ValueId Attended(ContribBody& b, const AttentionForm& form) {
-  const ValueId k = Repeated(b, form.k, form.k_dims, form.repeats);
-  const ValueId v = Repeated(b, form.v, form.v_dims, form.repeats);
+  const ValueId k = RepeatHeads(b, form.k, form.k_dims, form.repeats);
+  const ValueId v = RepeatHeads(b, form.v, form.v_dims, form.repeats);
   ValueId scores = b.Emit("MatMul", {form.q, b.Transpose(k, {0, 1, 3, 2})});
   scores = b.Emit("Mul", {scores, b.Scalar(form.type, form.scale)});
   if (form.softcap > 0) {

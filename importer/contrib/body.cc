@@ -7,7 +7,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
-#include "importer/elements.h"
 
 namespace anemone {
 
@@ -144,14 +143,14 @@ ValueId ContribBody::Once(std::string key, absl::FunctionRef<ValueId()> make) {
   return value;
 }
 
-ValueId ContribBody::Emit(absl::string_view op_type, std::vector<ValueId> inputs,
-                          std::vector<Attribute> attributes) {
-  if (!is_aside_) return LiftContext::Emit(op_type, std::move(inputs), std::move(attributes));
+ValueId ContribBody::Append(absl::string_view op_type, std::vector<ValueId> inputs,
+                            std::vector<Attribute> attributes) {
+  if (!is_aside_) return LiftContext::Append(op_type, std::move(inputs), std::move(attributes));
   std::string key = absl::StrCat(op_type, "(", absl::StrJoin(inputs, ","), ")");
   bool has_key = true;
   for (const Attribute& attribute : attributes) has_key &= AppendAttribute(key, attribute);
   const auto make = [&] {
-    return LiftContext::Emit(op_type, std::move(inputs), std::move(attributes));
+    return LiftContext::Append(op_type, std::move(inputs), std::move(attributes));
   };
   return has_key ? Once(std::move(key), make) : make();
 }
@@ -166,28 +165,11 @@ ValueId ContribBody::Constant(Tensor tensor) {
   return Once(std::move(key), [&] { return LiftContext::Constant(std::move(tensor)); });
 }
 
-ValueId ContribBody::Ints(const std::vector<int64_t>& values) {
-  return Constant(Tensor::Int64s({static_cast<int64_t>(values.size())}, values));
-}
-
-ValueId ContribBody::Scalar(DataType type, double value) {
-  return Constant(FromDoubles(type, {}, {value}));
-}
-
 absl::Status ContribBody::Give(size_t index, ValueId value) {
   if (!Makes(index)) return absl::OkStatus();
-  LiftContext::Emit("Identity", {value});
+  LiftContext::Append("Identity", {value}, {});
   emitted().back().outputs = {output(index)};
   return absl::OkStatus();
-}
-
-ValueId ContribBody::Reshape(ValueId value, const Sizes& dims) {
-  // All sizes are known, so a 0 is a size of 0, not a copy of the input's size.
-  return Emit("Reshape", {value, Ints(dims)}, {{"allowzero", int64_t{1}}});
-}
-
-ValueId ContribBody::Transpose(ValueId value, const Sizes& perm) {
-  return Emit("Transpose", {value}, {{"perm", perm}});
 }
 
 ValueId ContribBody::Concat(std::vector<ValueId> values, int64_t axis) {
@@ -199,7 +181,7 @@ ValueId ContribBody::Slice(ValueId value, int64_t axis, int64_t from, int64_t to
 }
 
 std::vector<ValueId> ContribBody::Split(ValueId value, int64_t axis, const Sizes& sizes) {
-  LiftContext::Emit("Split", {value, Ints(sizes)}, {{"axis", axis}});
+  LiftContext::Append("Split", {value, Ints(sizes)}, {{"axis", axis}});
   const size_t split = emitted().size() - 1;
   std::vector<ValueId> parts = emitted()[split].outputs;
   while (parts.size() < sizes.size()) parts.push_back(NewValue());

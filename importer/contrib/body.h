@@ -90,12 +90,7 @@ class ContribBody : public LiftContext {
     ContribBody& body_;
   };
 
-  // As in LiftContext.
-  ValueId Emit(absl::string_view op_type, std::vector<ValueId> inputs,
-               std::vector<Attribute> attributes = {});
-  ValueId Constant(Tensor tensor);
-  ValueId Ints(const std::vector<int64_t>& values);
-  ValueId Scalar(DataType type, double value);
+  ValueId Constant(Tensor tensor) override;
 
   // What the Asides of this body have computed besides `asides`.
   AsideValues& new_asides() { return new_asides_; }
@@ -104,8 +99,6 @@ class ContribBody : public LiftContext {
   absl::Status Give(size_t index, ValueId value);
 
   // Common nodes.
-  ValueId Reshape(ValueId value, const Sizes& dims);
-  ValueId Transpose(ValueId value, const Sizes& perm);
   ValueId Concat(std::vector<ValueId> values, int64_t axis);
   ValueId Slice(ValueId value, int64_t axis, int64_t from, int64_t to);
   std::vector<ValueId> Split(ValueId value, int64_t axis, const Sizes& sizes);
@@ -116,6 +109,10 @@ class ContribBody : public LiftContext {
   ValueId Widened(ValueId quantized, DataType type);
   // a + b, or a if b is kNone.
   ValueId Plus(ValueId a, ValueId b);
+
+ protected:
+  ValueId Append(absl::string_view op_type, std::vector<ValueId> inputs,
+                 std::vector<Attribute> attributes) override;
 
  private:
   friend class Aside;

@@ -12,14 +12,9 @@ namespace {
 // The default epsilon of the fused operators.
 constexpr float kFusedEpsilon = 1e-12f;
 
-// x / sqrt(mean(x^2) + epsilon) * scale over `axes`, in the form that
-// kernels/rewrites/rms_normalization.cc matches.
-ValueId RootMeanSquared(ContribBody& b, DataType type, ValueId x, const Sizes& axes, float epsilon,
-                        ValueId scale) {
-  const ValueId square = b.Emit("Mul", {x, x});
-  const ValueId mean = b.Emit("ReduceMean", {square, b.Ints(axes)}, {{"keepdims", int64_t{1}}});
-  const ValueId root = b.Emit("Sqrt", {b.Emit("Add", {mean, b.Scalar(type, epsilon)})});
-  return b.Emit("Mul", {b.Emit("Div", {x, root}), scale});
+ValueId RmsNormalized(ContribBody& b, DataType type, ValueId x, const Sizes& axes, float epsilon,
+                      ValueId scale) {
+  return b.Emit("Mul", {DividedByRms(b, type, x, axes, epsilon), scale});
 }
 
 // Checks the operators that add first: the shapes of x, skip, weights and bias. Input `bias` is the
@@ -122,7 +117,7 @@ absl::Status ExpandSkipSimplifiedLayerNormalization(ContribBody& b) {
   ANEMONE_RETURN_IF_ERROR(b.NoneLeft());
   ANEMONE_ASSIGN_OR_RETURN(const DataType type, CheckSkip(b, 3));
   ANEMONE_ASSIGN_OR_RETURN(const ValueId sum, Skipped(b, 3));
-  return b.Give(0, RootMeanSquared(b, type, sum, {-1}, epsilon, b.input(2)));
+  return b.Give(0, RmsNormalized(b, type, sum, {-1}, epsilon, b.input(2)));
 }
 
 absl::Status ExpandSimplifiedLayerNormalization(ContribBody& b) {
@@ -141,7 +136,7 @@ absl::Status ExpandSimplifiedLayerNormalization(ContribBody& b) {
       b.Need(scale == Sizes(x.begin() + axis, x.end()), "scale has an unexpected shape"));
   Sizes axes(rank - axis);
   std::iota(axes.begin(), axes.end(), axis);
-  return b.Give(0, RootMeanSquared(b, type, b.input(0), axes, epsilon, b.input(1)));
+  return b.Give(0, RmsNormalized(b, type, b.input(0), axes, epsilon, b.input(1)));
 }
 
 absl::Status ExpandEmbedLayerNormalization(ContribBody& b) {

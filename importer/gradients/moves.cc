@@ -25,9 +25,7 @@ absl::Status InOrder(Context& g) {
 
 absl::Status Transpose(Context& g) {
   const Sizes dims = g.in_dims(0);
-  Sizes order(dims.size());
-  for (size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int64_t>(order.size() - 1 - i);
-  order = IntsOf(g.node(), "perm").value_or(order);
+  const Sizes order = PermOf(g.node(), dims.size());
   Sizes inverse(order.size());
   for (size_t i = 0; i < order.size(); ++i) inverse[order[i]] = static_cast<int64_t>(i);
   g.Give(0, g.Transpose(g.cotangent(), inverse));

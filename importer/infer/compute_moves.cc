@@ -235,9 +235,7 @@ Result Tile(const ConstantNode& c) {
 
 Result Transpose(const ConstantNode& c) {
   const Dims& from = c.In(0)->dims();
-  Dims order(from.size());
-  std::iota(order.rbegin(), order.rend(), 0);
-  if (auto given = IntsOf(c.node(), "perm")) order = *std::move(given);
+  const Dims order = PermOf(c.node(), from.size());
   if (!IsSmall(from) || order.size() != from.size()) return std::nullopt;
   const Dims steps = StepsOf(from);
   Dims dims;

@@ -269,8 +269,8 @@ ValueId LiftContext::Scalar(DataType type, double value) {
   return Constant(FromDoubles(type, {}, {value}));
 }
 
-ValueId LiftContext::Emit(absl::string_view op_type, std::vector<ValueId> inputs,
-                          std::vector<Attribute> attributes) {
+ValueId LiftContext::Append(absl::string_view op_type, std::vector<ValueId> inputs,
+                            std::vector<Attribute> attributes) {
   Node made;
   made.name = node_.name;
   made.op_type = std::string(op_type);
@@ -278,16 +278,24 @@ ValueId LiftContext::Emit(absl::string_view op_type, std::vector<ValueId> inputs
   made.inputs = std::move(inputs);
   made.outputs = {NewValue()};
   made.attributes = std::move(attributes);
-  made.origins = origins_;
+  made.origins = origins_.has_value() ? *origins_ : node_.origins;
   emitted_.push_back(std::move(made));
   return emitted_.back().outputs[0];
 }
 
 absl::Status LiftContext::EmitLast(absl::string_view op_type, std::vector<ValueId> inputs,
                                    std::vector<Attribute> attributes) {
-  Emit(op_type, std::move(inputs), std::move(attributes));
+  LiftContext::Append(op_type, std::move(inputs), std::move(attributes));
   emitted_.back().outputs = {output(0)};
   return absl::OkStatus();
+}
+
+ValueId LiftContext::Reshape(ValueId value, const std::vector<int64_t>& dims) {
+  return Emit("Reshape", {value, Ints(dims)}, {{"allowzero", int64_t{1}}});
+}
+
+ValueId LiftContext::Transpose(ValueId value, const std::vector<int64_t>& perm) {
+  return Emit("Transpose", {value}, {{"perm", perm}});
 }
 
 absl::Status LiftContext::EmitLifted(Node node) {

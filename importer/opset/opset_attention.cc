@@ -13,6 +13,7 @@
 
 #include "importer/edit.h"
 #include "importer/elements.h"
+#include "importer/opset/attention_parts.h"
 #include "importer/opset/opset_lifts.h"
 
 namespace anemone {
@@ -46,10 +47,6 @@ struct KnownForm {
 
 ValueId CastTo(LiftContext& c, ValueId x, DataType from, DataType to) {
   return from == to ? x : c.Emit("Cast", {x}, {{"to", static_cast<int64_t>(to)}});
-}
-
-ValueId Reshape(LiftContext& c, ValueId x, const AxisSizes& dims) {
-  return c.Emit("Reshape", {x, c.Ints(dims)}, {{"allowzero", int64_t{1}}});
 }
 
 std::optional<AxisSizes> SizesOf(const LiftContext& c, size_t input) {
@@ -128,8 +125,7 @@ std::optional<KnownForm> KnownFormOf(const LiftContext& c) {
 ValueId ByHead(LiftContext& c, const KnownForm& form, size_t input, int64_t heads, int64_t rows,
                int64_t size) {
   if (!form.is_flat) return c.input(input);
-  const ValueId split = Reshape(c, c.input(input), {form.batch, rows, heads, size});
-  return c.Emit("Transpose", {split}, {{"perm", AxisSizes{0, 2, 1, 3}}});
+  return ToHeads(c, c.input(input), {form.batch, rows, heads * size}, heads);
 }
 
 // The key or value behind its past, also as output `present`, and with each head repeated.
@@ -141,12 +137,8 @@ ValueId AllKeys(LiftContext& c, const KnownForm& form, size_t input, size_t past
     c.Emit("Identity", {x});
     c.emitted().back().outputs = {c.output(present)};
   }
-  const int64_t repeats = form.heads / form.key_heads;
-  if (repeats == 1) return x;
-  const ValueId each = c.Emit("Unsqueeze", {x, c.Ints({2})});
-  const ValueId all =
-      c.Emit("Expand", {each, c.Ints({form.batch, form.key_heads, repeats, form.keys, size})});
-  return Reshape(c, all, {form.batch, form.heads, form.keys, size});
+  return RepeatHeads(c, x, {form.batch, form.key_heads, form.keys, size},
+                     form.heads / form.key_heads);
 }
 
 // What is added to the scores: 0 for a key that a query attends to, minus infinity for others, or
@@ -176,13 +168,33 @@ ValueId WithoutMaskedRows(LiftContext& c, const KnownForm& form, ValueId weights
 
 }  // namespace
 
+ValueId ToHeads(LiftContext& c, ValueId value, const AxisSizes& dims, int64_t heads) {
+  return c.Transpose(c.Reshape(value, {dims[0], dims[1], heads, dims[2] / heads}), {0, 2, 1, 3});
+}
+
+ValueId RepeatHeads(LiftContext& c, ValueId value, const AxisSizes& dims, int64_t repeats) {
+  if (repeats == 1) return value;
+  const AxisSizes wide = {dims[0], dims[1], repeats, dims[2], dims[3]};
+  const ValueId each = c.Emit("Unsqueeze", {value, c.Ints({2})});
+  const ValueId all = c.Emit("Expand", {each, c.Ints(wide)});
+  return c.Reshape(all, {dims[0], dims[1] * repeats, dims[2], dims[3]});
+}
+
+ValueId DividedByRms(LiftContext& c, DataType type, ValueId x, const AxisSizes& axes,
+                     float epsilon) {
+  const ValueId square = c.Emit("Mul", {x, x});
+  const ValueId mean = c.Emit("ReduceMean", {square, c.Ints(axes)}, {{"keepdims", int64_t{1}}});
+  const ValueId root = c.Emit("Sqrt", {c.Emit("Add", {mean, c.Scalar(type, epsilon)})});
+  return c.Emit("Div", {x, root});
+}
+
 absl::Status LiftAttention(LiftContext& c) {
   const std::optional<KnownForm> form = KnownFormOf(c);
   if (!form.has_value()) return absl::OkStatus();
   const ValueId q = ByHead(c, *form, kQueryInput, form->heads, form->queries, form->size);
   const ValueId k = AllKeys(c, *form, kKeyInput, kPastKeyInput, 1, form->size);
   const ValueId v = AllKeys(c, *form, kValueInput, kPastValueInput, 2, form->v_size);
-  const ValueId turned = c.Emit("Transpose", {k}, {{"perm", AxisSizes{0, 1, 3, 2}}});
+  const ValueId turned = c.Transpose(k, {0, 1, 3, 2});
   // The function multiplies queries and keys by the root of the scale, for the same range of
   // scores.
   const ValueId scaled = c.Emit("Mul", {q, c.Scalar(form->type, form->scale)});
@@ -196,8 +208,7 @@ absl::Status LiftAttention(LiftContext& c) {
   ValueId weights = c.Emit("Softmax", {scores}, {{"axis", int64_t{-1}}});
   if (c.input(kMaskInput) != kNone) weights = WithoutMaskedRows(c, *form, weights, bias);
   if (!form->is_flat) return c.EmitLast("MatMul", {weights, v});
-  const ValueId rows =
-      c.Emit("Transpose", {c.Emit("MatMul", {weights, v})}, {{"perm", AxisSizes{0, 2, 1, 3}}});
+  const ValueId rows = c.Transpose(c.Emit("MatMul", {weights, v}), {0, 2, 1, 3});
   const AxisSizes flat = {form->batch, form->queries, form->heads * form->v_size};
   return c.EmitLast("Reshape", {rows, c.Ints(flat)}, {{"allowzero", int64_t{1}}});
 }
@@ -217,10 +228,8 @@ absl::Status LiftRmsNormalization(LiftContext& c) {
   AxisSizes axes(rank - axis);
   std::iota(axes.begin(), axes.end(), axis);
   const ValueId x = CastTo(c, c.input(0), type, inner);
-  const ValueId mean = c.Emit("ReduceMean", {c.Emit("Mul", {x, x}), c.Ints(axes)});
-  const ValueId epsilon = c.Scalar(inner, FloatOr(node, "epsilon", 1e-5f));
-  const ValueId root = c.Emit("Sqrt", {c.Emit("Add", {mean, epsilon})});
-  const ValueId normal = CastTo(c, c.Emit("Div", {x, root}), inner, type);
+  const ValueId divided = DividedByRms(c, inner, x, axes, FloatOr(node, "epsilon", 1e-5f));
+  const ValueId normal = CastTo(c, divided, inner, type);
   return c.EmitLast("Mul", {normal, c.input(1)});
 }
 

@@ -30,7 +30,10 @@ namespace anemone {
 class LiftContext {
  public:
   LiftContext(Model& model, Graph& graph, NameScope& names, const Node& node)
-      : model_(model), graph_(graph), names_(names), node_(node), origins_(node.origins) {}
+      : model_(model), graph_(graph), names_(names), node_(node) {}
+  LiftContext(const LiftContext&) = delete;
+  LiftContext& operator=(const LiftContext&) = delete;
+  virtual ~LiftContext() = default;
 
   const Node& node() const { return node_; }
   ValueId input(size_t index) const;   // kNone if omitted
@@ -43,13 +46,15 @@ class LiftContext {
   const Tensor* ConstantOf(size_t index) const;
 
   // New constants.
-  ValueId Constant(Tensor tensor);
+  virtual ValueId Constant(Tensor tensor);
   ValueId Ints(const std::vector<int64_t>& values);  // int64, 1-D
   ValueId Scalar(DataType type, double value);       // rank 0, of a floating type
 
   // A new node of the working opset with one new output.
   ValueId Emit(absl::string_view op_type, std::vector<ValueId> inputs,
-               std::vector<Attribute> attributes = {});
+               std::vector<Attribute> attributes = {}) {
+    return Append(op_type, std::move(inputs), std::move(attributes));
+  }
   // The same, but it writes the first output of the lifted node.
   absl::Status EmitLast(absl::string_view op_type, std::vector<ValueId> inputs,
                         std::vector<Attribute> attributes = {});
@@ -57,6 +62,10 @@ class LiftContext {
   absl::Status EmitLifted(Node node);
   // Any other node. It keeps its version, and is itself lifted if necessary.
   void EmitNode(Node node) { emitted_.push_back(std::move(node)); }
+
+  // To known sizes; a 0 is a size of 0.
+  ValueId Reshape(ValueId value, const std::vector<int64_t>& dims);
+  ValueId Transpose(ValueId value, const std::vector<int64_t>& perm);
 
   // Sets the origins of nodes emitted from now on. The default is the origins of the lifted node.
   void set_origins(std::vector<OriginId> origins) { origins_ = std::move(origins); }
@@ -73,12 +82,16 @@ class LiftContext {
   NameScope& names() { return names_; }
   std::vector<Node>& emitted() { return emitted_; }
 
+ protected:
+  virtual ValueId Append(absl::string_view op_type, std::vector<ValueId> inputs,
+                         std::vector<Attribute> attributes);
+
  private:
   Model& model_;
   Graph& graph_;
   NameScope& names_;
   const Node& node_;
-  std::vector<OriginId> origins_;
+  std::optional<std::vector<OriginId>> origins_;  // nullopt: those of the node
   std::vector<Node> emitted_;
 };
 

@@ -90,12 +90,8 @@ Flows CarryReshape(const PaddingStep& step) {
 
 Flows CarryTranspose(const PaddingStep& step) {
   ANEMONE_ASSIGN_OR_RETURN(Flow flow, step.flow(0));
-  const size_t rank = flow.axes.size();
-  std::vector<int64_t> order;
-  for (size_t a = rank; a-- > 0;) order.push_back(static_cast<int64_t>(a));
-  order = IntsOf(step.bucket, "perm").value_or(order);
   std::vector<FlowAxis> axes;
-  for (int64_t axis : order) {
+  for (int64_t axis : PermOf(step.bucket, flow.axes.size())) {
     ANEMONE_ASSIGN_OR_RETURN(const size_t from, NormalizeAxis(flow, axis));
     axes.push_back(flow.axes[from]);
   }
