@@ -255,25 +255,18 @@ class StepRun {
 };
 
 void RunSteps(const RecurrenceParams& p, const StepUnits& units, const math::RecurrentRun& run) {
-  const int64_t state = p.batch * p.hidden, inputs = p.batch * p.columns();
-  const bool has_cell = p.step().has_cell();
-  std::vector<Half> cells(has_cell ? 2 * state : 0);  // they take turns
-  const Half *h = run.h, *c = run.c;
+  const int64_t state = p.batch * p.hidden;
+  std::vector<Half> cells(p.step().has_cell() ? 2 * state : 0);
   StepRun next(units.next);
-  for (int64_t i = 0; i < run.steps; ++i) {
-    const int64_t at = run.backwards ? run.steps - 1 - i : i;
-    Half* const new_h = run.outputs + at * state;
-    Half* new_c = has_cell ? cells.data() + i % 2 * state : nullptr;
-    if (i + 1 == run.steps && run.last_c != nullptr) new_c = run.last_c;
-    const Half* const x = run.inputs + at * inputs;
-    if (i == 0 && units.first) {
-      StepRun(*units.first).Run(x, h, c, new_h, new_c);
-    } else {
-      next.Run(x, h, c, new_h, new_c);
-    }
-    h = new_h;
-    c = new_c;
-  }
+  bool is_first = units.first.has_value();
+  math::ForEachStep(run, p.batch * p.columns(), state, cells.empty() ? nullptr : cells.data(),
+                    [&](const Half* x, const Half* h, const Half* c, Half* new_h, Half* new_c) {
+                      if (std::exchange(is_first, false)) {
+                        StepRun(*units.first).Run(x, h, c, new_h, new_c);
+                      } else {
+                        next.Run(x, h, c, new_h, new_c);
+                      }
+                    });
 }
 
 void Compute(const RecurrenceParams& p, const void* prepared, absl::Span<const ConstView> in,

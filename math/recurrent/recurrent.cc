@@ -147,24 +147,21 @@ class Stepper {
         gates_(shape_.columns()),
         cells_(shape_.gates == 4 ? 2 * shape_.hidden : 0),
         state_(shape_.hidden) {
-    memory_ = {.shape = &shape_, .h = run.h, .c = run.c, .gates = gates_.data()};
+    memory_ = {.shape = &shape_, .gates = gates_.data()};
     memory_.state = state_.data();
     if (run.h != nullptr) HalfToFloat({run.h, size()}, state_.span());
   }
 
   void Run() {
-    for (int64_t i = 0; i < run_.steps; ++i) {
-      const int64_t at = run_.backwards ? run_.steps - 1 - i : i;
-      memory_.x = run_.inputs + at * shape_.columns();
-      memory_.new_h = run_.outputs + at * shape_.hidden;
-      if (shape_.gates == 4) {
-        const bool is_last = i + 1 == run_.steps && run_.last_c != nullptr;
-        memory_.new_c = is_last ? run_.last_c : cells_.data() + i % 2 * shape_.hidden;
-      }
-      Step();
-      memory_.h = memory_.new_h;
-      memory_.c = memory_.new_c;
-    }
+    ForEachStep(run_, shape_.columns(), shape_.hidden, shape_.gates == 4 ? cells_.data() : nullptr,
+                [&](const Half* x, const Half* h, const Half* c, Half* new_h, Half* new_c) {
+                  memory_.x = x;
+                  memory_.h = h;
+                  memory_.c = c;
+                  memory_.new_h = new_h;
+                  memory_.new_c = new_c;
+                  Step();
+                });
   }
 
  private:

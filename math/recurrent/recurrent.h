@@ -63,6 +63,25 @@ struct RecurrentRun {
 };
 void RunRecurrence(const PackedRecurrence& packed, const RecurrentRun& run);
 
+// Calls step(x, h, c, new_h, new_c) for each step of `run`, one after the other: with its inputs,
+// of which a step has `inputs`, the state before, which may be null, and the memory of the state
+// after. `state`: elements of a state. `cells`: memory of two of them, which take turns; null if
+// there is no c.
+template <class Step>
+void ForEachStep(const RecurrentRun& run, int64_t inputs, int64_t state, Half* cells,
+                 const Step& step) {
+  const Half *h = run.h, *c = run.c;
+  for (int64_t i = 0; i < run.steps; ++i) {
+    const int64_t at = run.backwards ? run.steps - 1 - i : i;
+    Half* const new_h = run.outputs + at * state;
+    Half* new_c = cells == nullptr ? nullptr : cells + i % 2 * state;
+    if (i + 1 == run.steps && run.last_c != nullptr) new_c = run.last_c;
+    step(run.inputs + at * inputs, h, c, new_h, new_c);
+    h = new_h;
+    c = new_c;
+  }
+}
+
 }  // namespace anemone::math
 
 #endif  // ANEMONE_MATH_RECURRENT_RECURRENT_H_
