@@ -10,7 +10,7 @@
 #include "base/status_macros.h"
 #include "importer/edit.h"
 #include "importer/opset/opsets.h"
-#include "importer/row_writes.h"
+#include "provider/surface_plan.h"
 
 namespace anemone {
 namespace {
@@ -189,8 +189,8 @@ class FileNodes {
 };
 
 bool RunsAsSession(const Graph& graph, const Segment& segment) {
-  const bool writes = !segment.nodes.empty() && WritesRows(graph.nodes[segment.nodes[0]]);
-  return segment.placement == Placement::kCpu && segment.bodies.empty() && !writes;
+  return segment.placement == Placement::kCpu && segment.bodies.empty() &&
+         !HasRowWrites(graph, segment);
 }
 
 absl::Status Open(const std::shared_ptr<const OrtRuntime>& runtime, OnnxModel model,

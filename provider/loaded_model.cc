@@ -111,8 +111,8 @@ absl::Status LoadedModel::TakeResources(const LoadSetup& setup, const MemoryNeed
 absl::StatusOr<std::vector<CpuPart>> LoadedModel::CpuParts(const LoadSetup& setup,
                                                            const Graph* as_read, bool is_edited) {
   const Graph& graph = planned.model.graph;
-  ANEMONE_RETURN_IF_ERROR(CheckForRuntime(graph, planned.plan));
   if (runtime != nullptr && summary.engine_segments == 0 && setup.is_of_file && !is_edited) {
+    ANEMONE_RETURN_IF_ERROR(CheckForRuntime(graph, planned.plan));
     whole = WholeOnCpu(graph, planned.plan);
     std::vector<CpuModel> models(1);
     models[0].is_file = true;

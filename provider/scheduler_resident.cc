@@ -27,7 +27,7 @@ std::vector<int64_t> Scheduler::Resident::Pair::DimsOf(std::vector<int64_t> dims
 // By an engine segment, or by writing rows into an input.
 bool Scheduler::IsMadeOnTheEngine(ValueId output) const {
   return std::any_of(plan_.segments.begin(), plan_.segments.end(), [&](const Segment& segment) {
-    return (segment.placement == Placement::kEngine || !RowWritesOf(graph_, segment).empty()) &&
+    return (segment.placement == Placement::kEngine || HasRowWrites(graph_, segment)) &&
            std::count(segment.outputs.begin(), segment.outputs.end(), output) > 0;
   });
 }

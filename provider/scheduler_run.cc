@@ -179,7 +179,7 @@ class Scheduler::Runner {
     const absl::Time start = Begun();
     const bool on_engine = s_.programs_[segment] != nullptr;
     const bool has_bodies = s_.control_flow_[segment] != nullptr;
-    const bool writes = !RowWritesOf(s_.graph_, s_.plan_.segments[segment]).empty();
+    const bool writes = HasRowWrites(s_.graph_, s_.plan_.segments[segment]);
     absl::Status status = failed_      ? absl::OkStatus()
                           : on_engine  ? RunProgram(segment)
                           : has_bodies ? RunControlFlow(segment)

@@ -73,9 +73,13 @@ std::vector<Life> LivesOf(const Plan& plan, const Graph& graph, SurfacePlan& sur
 
 }  // namespace
 
+bool HasRowWrites(const Graph& graph, const Segment& segment) {
+  return !segment.nodes.empty() && WritesRows(graph.nodes[segment.nodes[0]]);
+}
+
 std::vector<RowWrite> RowWritesOf(const Graph& graph, const Segment& segment) {
   std::vector<RowWrite> writes;
-  if (segment.nodes.empty() || !WritesRows(graph.nodes[segment.nodes[0]])) return writes;
+  if (!HasRowWrites(graph, segment)) return writes;
   for (const NodeId id : segment.nodes) writes.push_back(RowWriteOf(graph.nodes[id]));
   return writes;
 }

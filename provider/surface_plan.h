@@ -20,7 +20,9 @@ struct SurfacePlan {
   std::vector<int64_t> bytes;         // by slot
 };
 
-// The writes of a segment that consists of such nodes; empty for all others.
+// Whether the segment writes rows into states (importer/row_writes.h). All its nodes do, or none.
+bool HasRowWrites(const Graph& graph, const Segment& segment);
+// The writes of such a segment; empty for all others.
 std::vector<RowWrite> RowWritesOf(const Graph& graph, const Segment& segment);
 
 // By segment: the segments whose outputs it reads.
