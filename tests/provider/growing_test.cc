@@ -6,8 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "anemone/session.h"
-#include "tests/onnx_text.h"
+#include "tests/provider/sessions.h"
 #include "tests/status_matchers.h"
 
 namespace anemone {
@@ -49,12 +48,7 @@ constexpr char kCounted[] =
     "l = Squeeze(l0) n = Squeeze(n0) e = Add(l, n) r = Range(l, e, step) "
     "at = Unsqueeze(r, zero)";
 
-std::string BytesOf(const std::string& text) {
-  onnx::ModelProto model = ModelOfText(text);
-  std::mt19937 random(7);
-  FillDeclared(*model.mutable_graph(), -1, 1, random);
-  return model.SerializeAsString();
-}
+std::string BytesOf(const std::string& text) { return FilledBytes(text, -1, 1, 7); }
 
 Arrays Step(int64_t past, int64_t count) {
   std::vector<int64_t> ids, places;

@@ -4,13 +4,11 @@
 #include <gmock/gmock.h>
 
 #include <cmath>
-#include <cstring>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "anemone/session.h"
-#include "tests/onnx_text.h"
 #include "tests/provider/ramp.h"
+#include "tests/provider/sessions.h"
 #include "tests/status_matchers.h"
 
 namespace anemone::row_writes {
@@ -61,18 +59,7 @@ constexpr char kCoordinates[] =
     "h0 = Constant<value_ints = [0, 1]>() h1 = Reshape(h0, hs) head = Expand(h1, s1) "
     "p = Concat<axis = 3>(none, head, row) ks = ScatterND(pk, p, k) vs = ScatterND(pv, p, v)";
 
-std::string BytesOf(const std::string& text) {
-  onnx::ModelProto model = ModelOfText(text);
-  std::mt19937 random(5);
-  FillDeclared(*model.mutable_graph(), -0.5f, 0.5f, random);
-  return model.SerializeAsString();
-}
-
-Session Loaded(const std::string& model, Settings settings) {
-  auto session = Session::LoadBytes(model, settings);
-  EXPECT_TRUE(session.ok()) << session.status();
-  return *std::move(session);
-}
+std::string BytesOf(const std::string& text) { return FilledBytes(text, -0.5f, 0.5f, 5); }
 
 Settings WithState(Settings settings) {
   settings.state = {{"pk", "ks"}, {"pv", "vs"}};
@@ -86,16 +73,10 @@ Arrays Step(int64_t past, int64_t count) {
           {"at", Tensor::Int64s({count}, at)}};
 }
 
-void ExpectSameBits(const Tensor& want, const Tensor& got) {
-  ASSERT_EQ(want.type(), got.type());
-  ASSERT_EQ(want.dims(), got.dims());
-  EXPECT_EQ(0, std::memcmp(want.bytes().data(), got.bytes().data(), want.bytes().size()));
-}
-
 struct TwoSessions {
   TwoSessions(const std::string& text, const Settings& settings)
-      : by_hand(Loaded(BytesOf(text), settings)),
-        session(Loaded(BytesOf(text), WithState(settings))) {}
+      : by_hand(MustLoad(BytesOf(text), settings)),
+        session(MustLoad(BytesOf(text), WithState(settings))) {}
 
   void Run(int64_t past, int64_t count) {
     Arrays inputs = Step(past, count), whole = inputs;
@@ -145,8 +126,8 @@ TEST_P(WrittenRows, HaveTheBitsOfPassingTheStateByHand) {
 }
 
 TEST_P(WrittenRows, AreAllThatIsWritten) {
-  const Session session = Loaded(BytesOf(Decoder(std::get<0>(GetParam()))),
-                                 WithState({.numerics = std::get<1>(GetParam())}));
+  const Session session = MustLoad(BytesOf(Decoder(std::get<0>(GetParam()))),
+                                   WithState({.numerics = std::get<1>(GetParam())}));
   TraceOf(session, 0, 1);
   const std::string trace = TraceOf(session, 1, 1);
   EXPECT_THAT(trace, HasSubstr("written to ks: 32 bytes"));  // 2 heads of 8 elements
@@ -167,8 +148,8 @@ TEST(RowsOfTensorScatter, AreWrittenFromAPositionOn) {
   onnx::ModelProto model = ModelOfText(text, 24);
   std::mt19937 random(5);
   FillDeclared(*model.mutable_graph(), -0.5f, 0.5f, random);
-  const Session other = Loaded(BytesOf(Decoder(kElements)), WithState({}));
-  const Session session = Loaded(model.SerializeAsString(), WithState({}));
+  const Session other = MustLoad(BytesOf(Decoder(kElements)), WithState({}));
+  const Session session = MustLoad(model.SerializeAsString(), WithState({}));
   for (int64_t past = 0; past < 8; past += 2) {
     const auto want = other.Run(Step(past, 2)), got = session.Run(Step(past, 2));
     ASSERT_TRUE(want.ok()) << want.status();
@@ -203,7 +184,7 @@ TEST(WrittenState, IsResetWrittenAndForked) {
 
 TEST(WrittenState, IsWhatItWasAfterARunThatFails) {
   // The values go 8 rows further: the keys are written when that fails.
-  const Session session = Loaded(
+  const Session session = MustLoad(
       BytesOf(Decoder("eight = Constant<value_int = 8>() further = Add(at, eight) "
                       "places_v = Unsqueeze(further, one) "
                       "pkt = Transpose<perm = [2,0,1,3]>(pk) kr = Transpose<perm = [2,0,1,3]>(k) "
@@ -226,7 +207,7 @@ TEST(WrittenState, HasNoNan) {
   const std::string model = BytesOf(absl::StrReplaceAll(
       Decoder(kElements),
       {{"v1 = Reshape(v0, heads)", "vn = Div(v0, v0) v1 = Reshape(vn, heads)"}}));
-  const Session by_hand = Loaded(model, {}), session = Loaded(model, WithState({}));
+  const Session by_hand = MustLoad(model, {}), session = MustLoad(model, WithState({}));
   Arrays inputs = Step(0, 2);
   inputs["x"] = Tensor::Zeros(DataType::kFloat, {1, 2, 16});  // 0 / 0
   Arrays whole = inputs;
@@ -274,14 +255,14 @@ TEST(WrittenState, IsCopiedWhereMoreIsRead) {
 }
 
 TEST(WrittenState, TakesNewWeights) {
-  Session session = Loaded(BytesOf(Decoder(kTurned)), WithState({}));
+  Session session = MustLoad(BytesOf(Decoder(kTurned)), WithState({}));
   const Session old = session.Fork();
   ASSERT_THAT(session.Run(Step(0, 2)).status(), IsOk());
   std::vector<float> weights(256);
   for (size_t i = 0; i < weights.size(); ++i) weights[i] = static_cast<float>(i % 7) / 16 - 0.2f;
   const Tensor wv = Tensor::Floats({16, 16}, weights);
   ASSERT_THAT(session.UpdateWeights({{"wv", wv}}), IsOk());
-  Session fresh = Loaded(BytesOf(Decoder(kTurned)), WithState({}));
+  Session fresh = MustLoad(BytesOf(Decoder(kTurned)), WithState({}));
   ASSERT_THAT(fresh.UpdateWeights({{"wv", wv}}), IsOk());
   ASSERT_THAT(fresh.WriteState("pk", *session.ReadState("pk")), IsOk());
   ASSERT_THAT(fresh.WriteState("pv", *session.ReadState("pv")), IsOk());

@@ -11,8 +11,8 @@
 #include "absl/strings/str_cat.h"
 #include "anemone/session.h"
 #include "tests/on_onnx_runtime.h"
-#include "tests/onnx_text.h"
 #include "tests/provider/ramp.h"
+#include "tests/provider/sessions.h"
 #include "tests/round_trip.h"
 #include "tests/status_matchers.h"
 
@@ -58,10 +58,7 @@ class SessionCacheTest : public testing::Test {
 };
 
 std::string Filled(absl::string_view text, int seed = 1) {
-  std::mt19937 random(seed);
-  onnx::ModelProto model = ModelOfText(std::string(text));
-  FillDeclared(*model.mutable_graph(), -0.5f, 0.5f, random);
-  return model.SerializeAsString();
+  return FilledBytes(std::string(text), -0.5f, 0.5f, seed);
 }
 
 // A session that was planned has spent time on it.

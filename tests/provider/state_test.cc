@@ -2,12 +2,10 @@
 // tensors by hand, wherever the values are kept.
 #include <gmock/gmock.h>
 
-#include <cstring>
 #include <thread>
 
-#include "anemone/session.h"
-#include "tests/onnx_text.h"
 #include "tests/provider/ramp.h"
+#include "tests/provider/sessions.h"
 #include "tests/status_matchers.h"
 
 namespace anemone {
@@ -33,18 +31,7 @@ constexpr char kGrows[] =
     "(float[B,2] x, float[B,P] past) => (float[B,2] y, float[B,Q] present) "
     "{ y = Relu(x) present = Concat<axis = 1>(past, x) }";
 
-std::string BytesOf(const char* text) {
-  onnx::ModelProto model = ModelOfText(text);
-  std::mt19937 random(1);
-  FillDeclared(*model.mutable_graph(), -0.4f, 0.4f, random);
-  return model.SerializeAsString();
-}
-
-Session Loaded(const std::string& model, Settings settings) {
-  auto session = Session::LoadBytes(model, settings);
-  EXPECT_TRUE(session.ok()) << session.status();
-  return *std::move(session);
-}
+std::string BytesOf(const std::string& text) { return FilledBytes(text, -0.4f, 0.4f, 1); }
 
 Arrays Ran(const Session& session, const Arrays& inputs) {
   auto made = session.Run(inputs);
@@ -52,18 +39,12 @@ Arrays Ran(const Session& session, const Arrays& inputs) {
   return made.ok() ? *made : Arrays();
 }
 
-void ExpectSameBits(const Tensor& want, const Tensor& got) {
-  ASSERT_EQ(want.type(), got.type());
-  ASSERT_EQ(want.dims(), got.dims());
-  EXPECT_EQ(0, std::memcmp(want.bytes().data(), got.bytes().data(), want.bytes().size()));
-}
-
 // Five runs with state against five in which the caller passes hn on.
 void ExpectAsByHand(const char* text, Settings settings) {
   const std::string model = BytesOf(text);
-  const Session by_hand = Loaded(model, settings);
+  const Session by_hand = MustLoad(model, settings);
   settings.state = {{"h0", "hn"}};
-  const Session session = Loaded(model, settings);
+  const Session session = MustLoad(model, settings);
   Tensor h = Tensor::Zeros(DataType::kFloat, {1, 8, 4, 4});
   for (int i = 0; i < 5; ++i) {
     const Tensor x = Ramp({1, 8, 4, 4}, static_cast<float>(i) - 2);
@@ -97,7 +78,7 @@ TEST_P(State, IsATensorWhereTheCpuMakesOrReadsIt) {
 INSTANTIATE_TEST_SUITE_P(Numerics, State, testing::Values("fast", "exact"));
 
 TEST(StateOnTheEngine, DoesNotLeaveIt) {
-  const Session session = Loaded(BytesOf(kCell), {.state = {{"h0", "hn"}}});
+  const Session session = MustLoad(BytesOf(kCell), {.state = {{"h0", "hn"}}});
   const Tensor x = Ramp({1, 8, 4, 4});
   std::string first, second;
   ASSERT_TRUE(session.RunTraced({{"x", x}}, &first).ok());
@@ -111,8 +92,8 @@ TEST(StateOnTheEngine, DoesNotLeaveIt) {
 
 TEST(StateOfASession, IsReadWrittenAndReset) {
   const std::string model = BytesOf(kCell);
-  const Session by_hand = Loaded(model, {});
-  Session session = Loaded(model, {.state = {{"h0", "hn"}}});
+  const Session by_hand = MustLoad(model, {});
+  Session session = MustLoad(model, {.state = {{"h0", "hn"}}});
   const Tensor x = Ramp({1, 8, 4, 4}), zeros = Tensor::Zeros(DataType::kFloat, {1, 8, 4, 4});
   EXPECT_EQ((std::map<std::string, std::string>{{"h0", "hn"}}), session.StatePairs());
   ExpectSameBits(zeros, *session.ReadState("h0"));
@@ -135,7 +116,7 @@ TEST(StateOfASession, IsReadWrittenAndReset) {
 }
 
 TEST(StateOfASession, IsAsBeforeAfterARunThatFails) {
-  const Session session = Loaded(BytesOf(kCell), {.state = {{"h0", "hn"}}});
+  const Session session = MustLoad(BytesOf(kCell), {.state = {{"h0", "hn"}}});
   const Tensor x = Ramp({1, 8, 4, 4});
   Ran(session, {{"x", x}});
   const Tensor before = *session.ReadState("h0");
@@ -145,21 +126,21 @@ TEST(StateOfASession, IsAsBeforeAfterARunThatFails) {
 }
 
 TEST(StateOfASession, MakesItsInputsOptionalAndItsOutputsNoResults) {
-  const Session session = Loaded(BytesOf(kCell), {.state = {{"h0", "hn"}}});
+  const Session session = MustLoad(BytesOf(kCell), {.state = {{"h0", "hn"}}});
   ASSERT_EQ(2u, session.inputs().size());
   EXPECT_FALSE(session.inputs()[0].has_default);
   EXPECT_TRUE(session.inputs()[1].has_default);
   ASSERT_EQ(1u, session.outputs().size());
   EXPECT_EQ("y", session.outputs()[0].name);
   EXPECT_THAT(session.PlanText(), HasSubstr("state kept between runs: h0 = hn"));
-  const Session without = Loaded(BytesOf(kCell), {});
+  const Session without = MustLoad(BytesOf(kCell), {});
   EXPECT_THAT(without.PlanText(), HasSubstr("could be kept between runs by --state auto: h0 = hn"));
 }
 
 TEST(StateOfASession, MayGrow) {
   const std::string model = BytesOf(kGrows);
-  const Session by_hand = Loaded(model, {});
-  const Session session = Loaded(model, {.state = {{kUsualPairs, ""}}});
+  const Session by_hand = MustLoad(model, {});
+  const Session session = MustLoad(model, {.state = {{kUsualPairs, ""}}});
   EXPECT_THAT(session.ReadState("past"),
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("before the first run")));
   Tensor past = Tensor::Zeros(DataType::kFloat, {3, 0});
@@ -178,7 +159,7 @@ TEST(StateOfASession, WorksWithBuckets) {
       "(float[B,4] x, float[B,4] h0) => (float[B,4] y, float[B,4] hn) { hn = Add(x, h0) "
       "y = Relu(hn) }";
   const std::string model = BytesOf(text);
-  const Session session = Loaded(model, {.buckets = {{"B", {4}}}, .state = {{"h0", "hn"}}});
+  const Session session = MustLoad(model, {.buckets = {{"B", {4}}}, .state = {{"h0", "hn"}}});
   for (float i = 1; i < 4; ++i) {
     const Tensor got = Ran(session, {{"x", Ramp({3, 4}, 1)}}).at("y");
     EXPECT_EQ((std::vector<int64_t>{3, 4}), got.dims());
@@ -190,14 +171,14 @@ TEST(StateOfASession, MayBeAnInputItselfOrOneOutputForTwoInputs) {
   const char* text =
       "(float[4] x, float[4] a, float[4] b, float[4] c) => (float[4] y, float[4] n) "
       "{ s = Add(a, b) t = Add(s, c) y = Add(t, x) n = Add(s, x) }";
-  const Session session = Loaded(BytesOf(text), {.state = {{"a", "n"}, {"b", "n"}, {"c", "y"}}});
+  const Session session = MustLoad(BytesOf(text), {.state = {{"a", "n"}, {"b", "n"}, {"c", "y"}}});
   const Tensor ones = Tensor::Floats({4}, {1, 1, 1, 1});
   for (int i = 0; i < 3; ++i) EXPECT_EQ(0u, Ran(session, {{"x", ones}}).size());
   EXPECT_EQ(7, session.ReadState("a")->at<float>(0));  // n = 2 n + 1
   EXPECT_EQ(11, session.ReadState("c")->at<float>(0));
-  const Session same = Loaded(BytesOf("(float[4] x, float[4] h) => (float[4] y, float[4] k) "
-                                      "{ y = Add(x, h) k = Identity(x) }"),
-                              {.state = {{"h", "k"}}});
+  const Session same = MustLoad(BytesOf("(float[4] x, float[4] h) => (float[4] y, float[4] k) "
+                                        "{ y = Add(x, h) k = Identity(x) }"),
+                                {.state = {{"h", "k"}}});
   {
     Tensor lent = Tensor::Floats({4}, {5, 5, 5, 5});
     Ran(same, {{"x", lent}});
@@ -208,8 +189,8 @@ TEST(StateOfASession, MayBeAnInputItselfOrOneOutputForTwoInputs) {
 
 TEST(ForkedSessions, HaveStatesOfTheirOwn) {
   const std::string model = BytesOf(kCell);
-  const Session by_hand = Loaded(model, {});
-  const Session session = Loaded(model, {.state = {{"h0", "hn"}}});
+  const Session by_hand = MustLoad(model, {});
+  const Session session = MustLoad(model, {.state = {{"h0", "hn"}}});
   Ran(session, {{"x", Ramp({1, 8, 4, 4})}});
   constexpr int kThreads = 4;
   std::vector<std::thread> threads;
@@ -232,7 +213,7 @@ TEST(ForkedSessions, HaveStatesOfTheirOwn) {
 TEST(ForkedSessions, OneSessionRunsOneAtATime) {
   const char* text =
       "(float[1,8,4,4] x, float[1,8,4,4] n0) => (float[1,8,4,4] n1) { n1 = Add(n0, x) }";
-  const Session session = Loaded(BytesOf(text), {.state = {{"n0", "n1"}}});
+  const Session session = MustLoad(BytesOf(text), {.state = {{"n0", "n1"}}});
   const std::vector<float> ones(128, 1);
   const Tensor x = Tensor::Floats({1, 8, 4, 4}, ones);
   std::vector<std::thread> threads;
@@ -272,12 +253,12 @@ TEST(StateErrors, NameThePairAndTheRemedy) {
   EXPECT_THAT(Session::LoadBytes(BytesOf(looped), {.state = {{"v", "w"}}}).status(),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("'v' is a value of a body")));
 
-  Session session = Loaded(BytesOf(text), {.state = {{"h", "n"}}});
+  Session session = MustLoad(BytesOf(text), {.state = {{"h", "n"}}});
   EXPECT_THAT(session.ReadState("x"),
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("no pair has this input")));
   EXPECT_THAT(session.WriteState("h", Tensor::Floats({3}, {1, 2, 3})),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("input 'h': want float32 2")));
-  Session plain = Loaded(BytesOf(text), {});
+  Session plain = MustLoad(BytesOf(text), {});
   EXPECT_THAT(plain.WriteState("h", Tensor::Floats({2}, {1, 2})),
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("this session keeps none")));
 }
@@ -304,7 +285,7 @@ TEST(UsualNames, ArePairedByThemselves) {
     graph.mutable_node(1)->set_input(0, row.past);
     graph.mutable_output(1)->set_name(row.present);
     graph.mutable_node(1)->set_output(0, row.present);
-    const Session session = Loaded(model.SerializeAsString(), {.state = {{kUsualPairs, ""}}});
+    const Session session = MustLoad(model.SerializeAsString(), {.state = {{kUsualPairs, ""}}});
     EXPECT_EQ((std::map<std::string, std::string>{{row.past, row.present}}), session.StatePairs());
   }
 }
@@ -319,9 +300,9 @@ TEST(StateAndNewWeights, EqualTheChangedModelWithTheSameState) {
   const Tensor weight = Tensor::Floats(
       {8, 8, 3, 3}, {w.float_data().data(), static_cast<size_t>(w.float_data_size())});
   const Settings settings = {.state = {{"h0", "hn"}}};
-  Session session = Loaded(before, settings);
+  Session session = MustLoad(before, settings);
   const Session fork = session.Fork();
-  Session wanted = Loaded(changed.SerializeAsString(), settings);
+  Session wanted = MustLoad(changed.SerializeAsString(), settings);
   const Session other = wanted.Fork();
   const auto x = [](int i) { return Ramp({1, 8, 4, 4}, static_cast<float>(i) - 2); };
   for (int i = 0; i < 3; ++i) Ran(session, {{"x", x(i)}});
@@ -342,7 +323,7 @@ TEST(StateAndNewWeights, EqualTheChangedModelWithTheSameState) {
       {8, 8, 3, 3}, {old.float_data().data(), static_cast<size_t>(old.float_data_size())});
   ASSERT_THAT(session.UpdateWeights({{"w", first}}), IsOk());
   session.ResetState();
-  Session fresh = Loaded(before, settings);
+  Session fresh = MustLoad(before, settings);
   ExpectSameBits(Ran(fresh, {{"x", x(0)}}).at("y"), Ran(session, {{"x", x(0)}}).at("y"));
 }
 

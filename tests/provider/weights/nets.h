@@ -15,6 +15,7 @@
 #include "tests/on_onnx_runtime.h"
 #include "tests/onnx_text.h"
 #include "tests/provider/ramp.h"
+#include "tests/provider/sessions.h"
 
 namespace anemone {
 
@@ -153,12 +154,6 @@ inline bool IsSame(const Tensors& got, const Tensors& want) {
     if (!std::equal(ours.begin(), ours.end(), theirs.begin(), theirs.end())) return false;
   }
   return true;
-}
-
-inline Session MustLoad(const std::string& model, const Settings& settings) {
-  auto session = Session::LoadBytes(model, settings);
-  EXPECT_TRUE(session.ok()) << session.status();
-  return *std::move(session);
 }
 
 inline Tensors MustRun(const Session& session, const Tensors& inputs) {
