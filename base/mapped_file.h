@@ -1,5 +1,6 @@
 // base/mapped_file.h: a file mapped as read-only memory. Pages are loaded on first access and the
-// system can drop them at any time, so that a large model needs no private memory.
+// system can drop them at any time, so that a large model needs no private memory. A file of a few
+// pages is read instead, which is faster.
 //
 // Tensors share ownership of the mapping they point into. The size is read once, when the file is
 // opened. As with any mapped file, access to pages that were cut off by truncating the file raises
@@ -10,6 +11,7 @@
 #include <cstddef>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -28,10 +30,10 @@ class MappedFile {
   static absl::StatusOr<std::shared_ptr<const MappedFile>> Map(int file, const std::string& path);
 
   // Tells the system to drop the whole pages within `bytes`. The next access reads them from the
-  // file again. Does nothing if `bytes` is not part of a mapped file.
+  // file again. Does nothing if `bytes` is not part of a mapped file, or of one that was read.
   static void GiveBack(absl::Span<const std::byte> bytes);
 
-  // Whether `bytes` is part of a mapped file.
+  // Whether `bytes` is part of a mapped file that was not read.
   static bool Contains(absl::Span<const std::byte> bytes);
 
   ~MappedFile();
@@ -43,7 +45,9 @@ class MappedFile {
 
  private:
   MappedFile(const std::byte* data, size_t size);
+  explicit MappedFile(std::vector<std::byte> copy);
 
+  std::vector<std::byte> copy_;  // of a file that was read; of others empty
   const std::byte* data_;
   size_t size_;
 };

@@ -298,6 +298,10 @@ absl::StatusOr<std::pair<std::string, PlacedWeight>> WeightOf(const Json& json, 
 }  // namespace
 
 WeightPlaces::WeightPlaces(const Graph& as_read, const Model& model, const Plan& plan) {
+  const bool has_initializers =
+      std::any_of(as_read.values.begin(), as_read.values.end(),
+                  [](const Value& value) { return value.constant.has_value(); });
+  if (!has_initializers) return;
   const Finder finder(as_read, model, plan);
   weights_ = finder.Find();
   for (const auto& [name, weight] : weights_) {

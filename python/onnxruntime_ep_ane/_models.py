@@ -71,6 +71,9 @@ def settings_of(
     settings.target = target
     settings.ort_library = ort_library()
     for name, value in keywords.items():
+        if isinstance(value, (str, int, float)) and name not in _EXAMPLES:
+            settings.set(function, name, str(value))
+            continue
         if name in _EXAMPLES and not isinstance(value, (Mapping, type(None))):
             raise TypeError(
                 f"{name}: want a dict such as {_EXAMPLES[name]}, got {type(value).__name__}"

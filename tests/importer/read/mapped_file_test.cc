@@ -44,6 +44,19 @@ TEST(MappedFile, GivesBackPagesAndReadsThemAgain) {
   ::unlink(path.c_str());
 }
 
+TEST(MappedFile, ReadsASmallFile) {
+  const std::string path = testing::TempDir() + "/small_file_test";
+  std::ofstream(path) << "a small file";
+  auto file = MappedFile::Open(path);
+  ASSERT_TRUE(file.ok()) << file.status();
+  std::ofstream(path) << "";  // access to a mapped file would raise SIGBUS now
+  EXPECT_EQ((*file)->text(), "a small file");
+  EXPECT_FALSE(MappedFile::Contains((*file)->bytes()));
+  MappedFile::GiveBack((*file)->bytes());
+  EXPECT_EQ((*file)->text(), "a small file");
+  ::unlink(path.c_str());
+}
+
 TEST(MappedFile, LeavesOtherMemoryAlone) {
   std::vector<std::byte> own(1 << 20, std::byte{7});
   MappedFile::GiveBack(own);
