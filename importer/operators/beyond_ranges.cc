@@ -64,7 +64,7 @@ const Bounds& BeyondFacts::NumbersOf(ValueId value) const {
 bool BeyondFacts::IsBeyond(ValueId value) const { return ExceedsHalf(Magnitude(NumbersOf(value))); }
 
 bool BeyondFacts::IsFlat(const Node& node, ValueId value) const {
-  return IsFlat(node, value, !floats_.IsKnown(value));
+  return IsFlat(OperatorOf(node), node, value, !floats_.IsKnown(value));
 }
 
 bool BeyondFacts::IsFlat(ValueId value) const {
@@ -84,15 +84,15 @@ void BeyondFacts::AddNumbers(const Node& node) {
     shares_[id] = shares || op.shares;
     const bool has_rule = i == 0 || op.moves == Moves::kByShape;
     if (!has_rule || !IsFloating(graph_.values[id].type)) continue;
-    whole_[id] = IsWhole(node);
+    whole_[id] = IsWhole(op, node);
     if (floats_.IsKnown(id)) continue;
     Bounds made =
-        FloatResultOf(graph_, node, HasInput(node, 0) && shares_[node.inputs[0]], numbers);
+        FloatResultOf(graph_, op, node, HasInput(node, 0) && shares_[node.inputs[0]], numbers);
     const bool picks = op.large == LargeNumbers::kPickLargest ||  // ReduceLogSumExp
                        op.large == LargeNumbers::kPickSmallest;
     const bool passes = picks || op.large == LargeNumbers::kPass;  // LogSoftmax
     if (!IsFinite(made) && passes) made = numbers(0);
-    made = SidesBeyond(Hull(SidesBeyond(made), FromFactors(node)));
+    made = SidesBeyond(Hull(SidesBeyond(made), FromFactors(op, node)));
     if (picks) (PicksSmallest(op, node) ? made.high : made.low) = 0;
     beyond_[id] = made;
   }
@@ -100,8 +100,7 @@ void BeyondFacts::AddNumbers(const Node& node) {
 
 // Products of numbers from 0 to 1 with a constant, or with an attribute, that the engine cannot
 // hold.
-Bounds BeyondFacts::FromFactors(const Node& node) const {
-  const Operator& op = OperatorOf(node);
+Bounds BeyondFacts::FromFactors(const Operator& op, const Node& node) const {
   Bounds made = {0, 0};
   const auto add = [&](const Bounds& b, double limit) {
     if (Magnitude(b) > limit) made = Hull(made, b);
@@ -130,19 +129,18 @@ Bounds BeyondFacts::FromFactors(const Node& node) const {
   return made;
 }
 
-bool BeyondFacts::IsWhole(const Node& node) const {
+bool BeyondFacts::IsWhole(const Operator& op, const Node& node) const {
   if (!HasInput(node, 0)) return false;
   const ValueId from = node.inputs[0];
-  if (OperatorOf(node).moves != Moves::kNo) return whole_[from];
+  if (op.moves != Moves::kNo) return whole_[from];
   const bool casts = node.op_type == "Cast" || node.op_type == "CastLike";
   return casts && !IsFloating(graph_.values[from].type);
 }
 
 // The node multiplies `value` by numbers with which 65504 still counts as infinite for a softmax,
 // or by 0 and such numbers.
-bool BeyondFacts::Scales(const Node& node, ValueId value) const {
+bool BeyondFacts::Scales(const Operator& op, const Node& node, ValueId value) const {
   constexpr double kLeast = 0x1p-8, kMost = 0x1p16;
-  const Operator& op = OperatorOf(node);
   if (!op.elementwise || node.inputs.size() != 2) return false;
   const bool divides = op.elementwise->bounds == bounds::Quotient && node.inputs[0] == value;
   if (!divides && op.elementwise->bounds != bounds::Product) return false;
@@ -153,7 +151,8 @@ bool BeyondFacts::Scales(const Node& node, ValueId value) const {
   return by.low >= (whole_[other] ? 0 : kLeast) && by.high <= kMost;
 }
 
-bool BeyondFacts::IsFlat(const Node& node, ValueId value, bool of_constants) const {
+bool BeyondFacts::IsFlat(const Operator& op, const Node& node, ValueId value,
+                         bool of_constants) const {
   // True if all results satisfy `small`, or their readers do not tell such numbers apart.
   const auto all = [&](const auto& small) {
     return std::all_of(node.outputs.begin(), node.outputs.end(), [&](ValueId made) {
@@ -164,7 +163,7 @@ bool BeyondFacts::IsFlat(const Node& node, ValueId value, bool of_constants) con
   // The result of a Clip may be small again.
   const auto is_small = [&](ValueId made) { return !ExceedsHalf(floats_.MagnitudeOf(made)); };
   const auto has_none = [&](ValueId made) { return !IsBeyond(made); };
-  switch (LargeOf(OperatorOf(node))) {
+  switch (LargeOf(op)) {
     case LargeNumbers::kFlat:
       return true;
     case LargeNumbers::kCompare:
@@ -179,7 +178,7 @@ bool BeyondFacts::IsFlat(const Node& node, ValueId value, bool of_constants) con
     case LargeNumbers::kChange:
       break;
   }
-  return Scales(node, value) && all([](ValueId) { return false; });
+  return Scales(op, node, value) && all([](ValueId) { return false; });
 }
 
 // From the last node to the first, so that the readers of each value are known.
@@ -187,10 +186,11 @@ void BeyondFacts::AddFlat(const Graph& graph) {
   const auto end = [&](ValueId value) { flat_[value] = flat_for_constants_[value] = false; };
   for (ValueId value : graph.outputs) end(value);
   for (auto node = graph.nodes.rbegin(); node != graph.nodes.rend(); ++node) {
+    const Operator& op = OperatorOf(*node);
     for (ValueId read : node->inputs) {
       if (read == kNone) continue;
-      flat_[read] = flat_[read] && IsFlat(*node, read, false);
-      flat_for_constants_[read] = flat_for_constants_[read] && IsFlat(*node, read, true);
+      flat_[read] = flat_[read] && IsFlat(op, *node, read, false);
+      flat_for_constants_[read] = flat_for_constants_[read] && IsFlat(op, *node, read, true);
     }
     for (ValueId read : node->captures) end(read);
   }

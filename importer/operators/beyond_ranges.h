@@ -23,6 +23,8 @@ inline constexpr double kLargestFactor = 0x1p28;
 // Stands for infinity in BeyondFacts::NumbersOf().
 inline constexpr double kEndless = 1e100;
 
+struct Operator;  // importer/operators/operators.h
+
 class BeyondFacts {
  public:
   // Takes linear time. Borrows `floats`, of which only the bounds are used.
@@ -47,10 +49,10 @@ class BeyondFacts {
  private:
   void AddNumbers(const Node& node);
   void AddFlat(const Graph& graph);
-  Bounds FromFactors(const Node& node) const;
-  bool IsWhole(const Node& node) const;
-  bool Scales(const Node& node, ValueId value) const;
-  bool IsFlat(const Node& node, ValueId value, bool of_constants) const;
+  Bounds FromFactors(const Operator& op, const Node& node) const;
+  bool IsWhole(const Operator& op, const Node& node) const;
+  bool Scales(const Operator& op, const Node& node, ValueId value) const;
+  bool IsFlat(const Operator& op, const Node& node, ValueId value, bool of_constants) const;
 
   const Graph& graph_;
   const FloatFacts& floats_;

@@ -95,7 +95,7 @@ class Bounder {
       } else if (i == 0 || op.moves == Moves::kByShape) {
         const bool shares = HasInput(node, 0) && shares_[node.inputs[0]];
         const auto bounds = [&](size_t k) { return BoundsOf(op, node, k); };
-        facts_.bounds[id] = FloatResultOf(graph_, node, shares, bounds);
+        facts_.bounds[id] = FloatResultOf(graph_, op, node, shares, bounds);
       }
     }
   }

@@ -13,8 +13,9 @@ namespace {
 
 class Rule {
  public:
-  Rule(const Graph& graph, const Node& node, bool shares, absl::FunctionRef<Bounds(size_t)> in)
-      : graph_(graph), node_(node), op_(OperatorOf(node)), shares_(shares), in_(in) {}
+  Rule(const Graph& graph, const Operator& op, const Node& node, bool shares,
+       absl::FunctionRef<Bounds(size_t)> in)
+      : graph_(graph), op_(op), node_(node), shares_(shares), in_(in) {}
 
   Bounds Result() const {
     if (op_.range) return *op_.range;
@@ -74,17 +75,17 @@ class Rule {
   }
 
   const Graph& graph_;
-  const Node& node_;
   const Operator& op_;
+  const Node& node_;
   const bool shares_;
   const absl::FunctionRef<Bounds(size_t)> in_;
 };
 
 }  // namespace
 
-Bounds FloatResultOf(const Graph& graph, const Node& node, bool shares,
+Bounds FloatResultOf(const Graph& graph, const Operator& op, const Node& node, bool shares,
                      absl::FunctionRef<Bounds(size_t)> in) {
-  return Rule(graph, node, shares, in).Result();
+  return Rule(graph, op, node, shares, in).Result();
 }
 
 }  // namespace anemone

@@ -17,10 +17,12 @@ namespace anemone {
 inline bool IsFinite(const Bounds& b) { return std::isfinite(b.low) && std::isfinite(b.high); }
 inline double Magnitude(const Bounds& b) { return std::max(std::fabs(b.low), std::fabs(b.high)); }
 
-// The bounds of the first output (if the operator moves elements by shape, of all outputs). `in`:
-// those of input i, infinite if they are not known or there is no such input. `shares`: the
-// elements of input 0 are shares of one number, or computed from them.
-Bounds FloatResultOf(const Graph& graph, const Node& node, bool shares,
+struct Operator;  // importer/operators/operators.h
+
+// The bounds of the first output (if the operator moves elements by shape, of all outputs). `op`:
+// the operator of the node. `in`: the bounds of input i, infinite if they are not known or there is
+// no such input. `shares`: the elements of input 0 are shares of one number, or computed from them.
+Bounds FloatResultOf(const Graph& graph, const Operator& op, const Node& node, bool shares,
                      absl::FunctionRef<Bounds(size_t)> in);
 
 }  // namespace anemone
