@@ -1,5 +1,7 @@
 #include "provider/compiled_model.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <map>
@@ -352,8 +354,10 @@ absl::Status RewriteProgram(const std::string& folder, const std::string& versio
 }  // namespace
 
 bool CompiledModel::Is(const std::string& path) {
+  struct stat info;  // asked for each model that is loaded; fs::is_directory() takes the path apart
+  if (::stat(path.c_str(), &info) != 0 || !S_ISDIR(info.st_mode)) return false;
   std::error_code error;
-  return fs::is_directory(path, error) && fs::is_regular_file(In(path, kManifest), error) &&
+  return fs::is_regular_file(In(path, kManifest), error) &&
          fs::is_regular_file(In(path, kProgram), error);
 }
 
