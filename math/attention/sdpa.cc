@@ -75,18 +75,12 @@ HWY_INLINE void PackScores(const float* scores, int64_t row_step, const float* f
     const float* from = scores + p * row_step;
     const float* factor = factors + p;
     const int64_t lines = HWY_MIN(rows - p, kPanelRows);
-    const auto load = [&](int64_t line, int64_t k) HWY_ATTR {
-      return hn::Mul(hn::LoadU(df, from + line * row_step + k), hn::Set(df, factor[line]));
-    };
-    int64_t k = 0;
-    for (; lines == kPanelRows && k + kLanes <= depth; k += kLanes) {
-      hn::StoreInterleaved4(load(0, k), load(1, k), load(2, k), load(3, k), df,
-                            panels + k * kPanelRows);
-    }
-    for (; k < depth; ++k) {
-      for (int64_t i = 0; i < kPanelRows; ++i) {
-        panels[k * kPanelRows + i] = i < lines ? from[i * row_step + k] * factor[i] : 0.0f;
-      }
+    for (int64_t k = 0; k < depth; k += kLanes) {
+      const auto line = [&](int64_t i) HWY_ATTR {  // whole vectors: rows of scores are whole panels
+        if (i >= lines) return hn::Zero(df);
+        return hn::Mul(hn::LoadU(df, from + i * row_step + k), hn::Set(df, factor[i]));
+      };
+      StoreLines(line(0), line(1), line(2), line(3), depth - k, panels + k * kPanelRows);
     }
   }
 }

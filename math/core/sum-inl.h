@@ -16,6 +16,18 @@ namespace anemone::math::HWY_NAMESPACE {
 // same additions whether a vector has 1, 4, 8 or 16 lanes.
 inline constexpr int64_t kPartialSums = 32;
 
+// Folds the lanes of a vector.
+template <class Fold>
+HWY_INLINE float FoldLanes(VF all, const Fold& fold) {
+  const DF df;
+  const hn::RebindToSigned<DF> di;
+  for (int32_t half = kLanes / 2; half > 0; half /= 2) {
+    const auto upper = hn::And(hn::Iota(di, half), hn::Set(di, static_cast<int32_t>(kLanes - 1)));
+    all = fold(all, hn::TableLookupLanes(all, hn::IndicesFromVec(df, upper)));
+  }
+  return hn::GetLane(all);
+}
+
 // Folds the elements [0, count) with fold(a, b), an operation on two vectors, in that order.
 // fetch(i) returns the vector of elements from i on. fetch_n(i, rest) returns the last `rest`
 // elements, followed by lanes of `neutral`.
@@ -40,13 +52,7 @@ HWY_INLINE float FoldFixed(int64_t count, float neutral, const Fetch& fetch, con
     HWY_UNROLL(16)
     for (int v = 0; v < half; ++v) partial[v] = fold(partial[v], partial[v + half]);
   }
-  VF sum = partial[0];
-  const hn::RebindToSigned<DF> di;
-  for (int32_t half = kLanes / 2; half > 0; half /= 2) {
-    const auto upper = hn::And(hn::Iota(di, half), hn::Set(di, static_cast<int32_t>(kLanes - 1)));
-    sum = fold(sum, hn::TableLookupLanes(sum, hn::IndicesFromVec(df, upper)));
-  }
-  return hn::GetLane(sum);
+  return FoldLanes(partial[0], fold);
 }
 
 // The sum of map(x) over a float array; map(0) must be 0.
@@ -56,6 +62,13 @@ HWY_INLINE float SumFixed(const float* from, int64_t count, const Map& map) {
       count, 0.0f, [&](int64_t i) HWY_ATTR { return map(hn::LoadU(DF(), from + i)); },
       [&](int64_t i, int64_t rest) HWY_ATTR { return map(LoadFloatN(from + i, rest)); },
       [](VF a, VF b) HWY_ATTR { return hn::Add(a, b); });
+}
+
+// The same sum of at most one vector of elements; the lanes behind them are 0. +0 is added, as to a
+// partial sum.
+HWY_INLINE float SumLanes(VF elements) {
+  return FoldLanes(hn::Add(hn::Zero(DF()), elements),
+                   [](VF a, VF b) HWY_ATTR { return hn::Add(a, b); });
 }
 
 // e^x for x <= 0 with a relative error below 1e-6. Below -80 it returns e^-80, which is 0 as a

@@ -17,23 +17,26 @@
 HWY_BEFORE_NAMESPACE();
 namespace anemone::math::HWY_NAMESPACE {
 
+// Writes four vectors as to[lane * 4 + line], `count` lanes of them.
+HWY_INLINE void StoreLines(VF a, VF b, VF c, VF d, int64_t count, float* to) {
+  if (count >= kLanes) return hn::StoreInterleaved4(a, b, c, d, DF(), to);
+  HWY_ALIGN float lanes[kLanes * kPanelRows];
+  hn::StoreInterleaved4(a, b, c, d, DF(), lanes);
+  std::memcpy(to, lanes, count * kPanelRows * sizeof(float));
+}
+
 // Interleaves four lines of `depth` Halfs as floats: to[k * 4 + line]. Lines are `line_step` apart.
 // Only the first `lines` exist; the others are written as zero.
 HWY_INLINE void InterleaveLines(const Half* from, int64_t line_step, int64_t lines, int64_t depth,
                                 float* to) {
-  const DF df;
-  int64_t k = 0;
-  if (lines == kPanelRows) {
-    for (; k + kLanes <= depth; k += kLanes) {
-      hn::StoreInterleaved4(LoadHalf(from + k), LoadHalf(from + line_step + k),
-                            LoadHalf(from + 2 * line_step + k), LoadHalf(from + 3 * line_step + k),
-                            df, to + k * kPanelRows);
-    }
-  }
-  for (; k < depth; ++k) {
-    for (int64_t i = 0; i < kPanelRows; ++i) {
-      to[k * kPanelRows + i] = i < lines ? ToFloat(from[i * line_step + k]) : 0.0f;
-    }
+  for (int64_t k = 0; k < depth; k += kLanes) {
+    const int64_t count = HWY_MIN(depth - k, kLanes);
+    const auto line = [&](int64_t i) HWY_ATTR {
+      const Half* const at = from + i * line_step + k;
+      if (i >= lines) return hn::Zero(DF());
+      return count == kLanes ? LoadHalf(at) : LoadHalfN(at, count);
+    };
+    StoreLines(line(0), line(1), line(2), line(3), count, to + k * kPanelRows);
   }
 }
 
@@ -49,7 +52,8 @@ HWY_INLINE void InterleaveStrided(const Half* from, int64_t line_step, int64_t e
 }
 
 // Packs `columns` columns of B from (first, column) on, with `depth` terms, as
-// panels[column / 48][depth][48]. Columns after the last are zero.
+// panels[column / 48][depth][48]. Columns after the last are zero up to a whole vector; those
+// behind it are not written, and not read.
 HWY_INLINE void PackColumns(const GemmOperands& g, int64_t first, int64_t depth, int64_t column,
                             int64_t columns, float* panels) {
   if (depth == 0) return;  // B may be null then, and so may A
@@ -63,13 +67,17 @@ HWY_INLINE void PackColumns(const GemmOperands& g, int64_t first, int64_t depth,
     const Half* from = g.b + first * g.b_row + (column + j) * g.b_column;
     if (g.b_column == 1) {
       for (int64_t k = 0; k < depth; ++k) {
-        WidenRun(from + k * g.b_row, panel + k * kPanelColumns, width);
-        for (int64_t i = width; i < kPanelColumns; ++i) panel[k * kPanelColumns + i] = 0.0f;
+        const Half* const row = from + k * g.b_row;
+        float* const to = panel + k * kPanelColumns;
+        int64_t i = 0;
+        for (; i + kLanes <= width; i += kLanes) hn::StoreU(LoadHalf(row + i), DF(), to + i);
+        if (i < width) hn::StoreU(LoadHalfN(row + i, width - i), DF(), to + i);
       }
       continue;
     }
     float* lines = ThreadScratch<float>(ScratchUse::kRow, depth * kPanelRows);
-    for (int64_t i = 0; i < kPanelColumns; i += kPanelRows) {
+    const int64_t written = RoundUp(width, HWY_MAX(kLanes, kPanelRows));
+    for (int64_t i = 0; i < written; i += kPanelRows) {
       const int64_t count = HWY_MAX(HWY_MIN(width - i, kPanelRows), 0);
       InterleaveStrided(from + i * g.b_column, g.b_column, g.b_row, count, depth, lines);
       for (int64_t k = 0; k < depth; ++k) {

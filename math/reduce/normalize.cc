@@ -2,13 +2,12 @@
 
 #include <algorithm>
 #include <cassert>
-#include <cmath>
 
-#include "absl/functional/function_ref.h"
 #include "math/core/loop_nest.h"
 #include "math/core/parallel.h"
 #include "math/core/scratch.h"
 #include "math/move/transpose.h"
+#include "math/reduce/normalized_rows.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "math/reduce/normalize.cc"
@@ -21,7 +20,7 @@ namespace anemone::math::HWY_NAMESPACE {
 
 // Widens a row, subtracts its mean if `subtract_mean`, and returns the sum of squares of the
 // result.
-float CenterRow(const Half* x, int64_t count, bool subtract_mean, float* row) {
+HWY_INLINE float CenterRow(const Half* x, int64_t count, bool subtract_mean, float* row) {
   const DF df;
   WidenRun(x, row, count);
   if (subtract_mean) {
@@ -36,27 +35,66 @@ float CenterRow(const Half* x, int64_t count, bool subtract_mean, float* row) {
   return SumFixed(row, count, [](VF v) HWY_ATTR { return hn::Mul(v, v); });
 }
 
-// y = row * scale * gamma + beta, with each step rounded to Half. gamma_step and beta_step are 1,
-// or 0 to repeat the first value.
-void ScaleRow(const float* row, int64_t count, float scale, const float* gamma, int64_t gamma_step,
-              const float* beta, int64_t beta_step, Half* y) {
-  const DF df;
-  const VF factor = hn::Set(df, scale), one_gamma = hn::Set(df, *gamma),
-           one_beta = hn::Set(df, *beta);
-  const auto finish = [&](VF x, VF g, VF b) HWY_ATTR {
-    return hn::Add(RoundHalf(hn::Mul(RoundHalf(hn::Mul(x, factor)), g)), b);
+// x * factor * gamma + beta, with the first two steps rounded to Half.
+HWY_INLINE VF ScaledVector(VF x, VF factor, VF gamma, VF beta) {
+  return hn::Add(RoundHalf(hn::Mul(RoundHalf(hn::Mul(x, factor)), gamma)), beta);
+}
+
+// `rest` values of a term from element i on, at most a vector. The step is 1, or 0 to repeat the
+// first value.
+HWY_INLINE VF TermAt(const float* term, int64_t step, int64_t i, int64_t rest) {
+  return step == 0 ? hn::Set(DF(), *term) : LoadFloatUpTo(term + i, rest);
+}
+
+// y = row * scale * gamma + beta, with each step rounded to Half.
+HWY_INLINE void ScaleRow(const float* row, int64_t count, float scale, const float* gamma,
+                         int64_t gamma_step, const float* beta, int64_t beta_step, Half* y) {
+  const VF factor = hn::Set(DF(), scale);
+  const auto scaled = [&](VF x, int64_t i, int64_t rest) HWY_ATTR {
+    return ScaledVector(x, factor, TermAt(gamma, gamma_step, i, rest),
+                        TermAt(beta, beta_step, i, rest));
   };
   int64_t i = 0;
   for (; i + kLanes <= count; i += kLanes) {
-    const VF g = gamma_step == 0 ? one_gamma : hn::LoadU(df, gamma + i);
-    const VF b = beta_step == 0 ? one_beta : hn::LoadU(df, beta + i);
-    StoreHalf(finish(hn::LoadU(df, row + i), g, b), y + i);
+    StoreHalf(scaled(hn::LoadU(DF(), row + i), i, kLanes), y + i);
   }
   if (i < count) {
-    const int64_t rest = count - i;
-    const VF g = gamma_step == 0 ? one_gamma : LoadFloatN(gamma + i, rest);
-    const VF b = beta_step == 0 ? one_beta : LoadFloatN(beta + i, rest);
-    StoreHalfN(finish(LoadFloatN(row + i, rest), g, b), y + i, rest);
+    StoreHalfN(scaled(LoadFloatN(row + i, count - i), i, count - i), y + i, count - i);
+  }
+}
+
+// Rows of at most one vector, which stays in a register.
+HWY_INLINE void NormalizeShortRows(const NormalizedRows& n) {
+  const DF df;
+  const int64_t count = n.count;
+  const auto has = hn::FirstN(df, static_cast<size_t>(count));
+  for (int64_t r = 0; r < n.rows; ++r) {
+    const Half* const from = n.x + r * count;
+    VF x = count == kLanes ? LoadHalf(from) : LoadHalfN(from, count);
+    if (n.subtract_mean) {
+      const VF mean = hn::Set(df, SumLanes(x) / static_cast<float>(count));
+      x = hn::IfThenElseZero(has, hn::Sub(x, mean));
+    }
+    const VF factor = hn::Set(df, n.scale.Of(SumLanes(hn::Mul(x, x))));
+    x = ScaledVector(x, factor, TermAt(n.gamma + r * n.gamma_row, n.terms->row_stride(1), 0, count),
+                     TermAt(n.beta + r * n.beta_row, n.terms->row_stride(2), 0, count));
+    Half* const to = n.y + r * count;
+    count == kLanes ? StoreHalf(x, to) : StoreHalfN(x, to, count);
+  }
+}
+
+// `row` has space for a row.
+void NormalizeEachRow(const NormalizedRows& n, float* row) {
+  if (n.count <= kLanes && n.terms->rows() == 1) return NormalizeShortRows(n);
+  const LoopNest<3>& terms = *n.terms;
+  for (int64_t r = 0; r < n.rows; ++r) {
+    const float scale = n.scale.Of(CenterRow(n.x + r * n.count, n.count, n.subtract_mean, row));
+    const float *const gamma = n.gamma + r * n.gamma_row, *const beta = n.beta + r * n.beta_row;
+    Half* const y = n.y + r * n.count;
+    terms.ForRows(0, terms.rows(), [&](const std::array<int64_t, 3>& at) HWY_ATTR {
+      ScaleRow(row + at[0], terms.row_size(), scale, gamma + at[1], terms.row_stride(1),
+               beta + at[2], terms.row_stride(2), y + at[0]);
+    });
   }
 }
 
@@ -122,8 +160,8 @@ void ScaleColumns(const float* rows, int64_t count, int64_t columns, const float
   for (int64_t k = 0; k < count; ++k) {
     const VF g = hn::Set(df, gamma[k * gamma_step]), b = hn::Set(df, beta[k * beta_step]);
     for (int64_t i = 0; i < columns; i += kLanes) {
-      const VF x = hn::Mul(hn::LoadU(df, rows + k * kColumns + i), hn::LoadU(df, scales + i));
-      const VF value = hn::Add(RoundHalf(hn::Mul(RoundHalf(x), g)), b);
+      const VF value =
+          ScaledVector(hn::LoadU(df, rows + k * kColumns + i), hn::LoadU(df, scales + i), g, b);
       Half* to = y + k * step + i;
       if (i + kLanes <= columns) {
         StoreHalf(value, to);
@@ -142,18 +180,14 @@ HWY_AFTER_NAMESPACE();
 namespace anemone::math {
 
 HWY_EXPORT(CenterColumns);
-HWY_EXPORT(CenterRow);
+HWY_EXPORT(NormalizeEachRow);
 HWY_EXPORT(ScaleColumns);
-HWY_EXPORT(ScaleRow);
 
 namespace {
 
 // From this number of neighbors on, columns are normalized where they are, unless their rows would
 // take more than a megabyte.
 constexpr int64_t kFewColumns = 8, kMostRows = 8192;
-
-// Returns the factor for a row from its sum of squares.
-using ScaleRule = absl::FunctionRef<float(float sum_squares)>;
 
 NormalizeTerm OrConstant(const NormalizeTerm& term, const float* constant) {
   return term.values.empty() ? NormalizeTerm{absl::MakeSpan(constant, 1), {1, 1, 1, 1, 1}} : term;
@@ -171,11 +205,9 @@ int64_t StepOf(const NormalizeTerm& term, AxisSet axes, int64_t count) {
 
 // Normalizes rows. `axes` must be the innermost axes; a row has their elements for one index of the
 // other axes.
-void NormalizeRows(const Extents& extents, AxisSet axes, bool subtract_mean, ScaleRule rule,
+void NormalizeRows(const Extents& extents, AxisSet axes, bool subtract_mean, RowScale scale,
                    const NormalizeTerm& gamma, const NormalizeTerm& beta, absl::Span<const Half> x,
                    absl::Span<Half> y) {
-  // `nest` iterates over a row of (row, gamma, beta); gamma_at and beta_at are the offsets of gamma
-  // and beta for each row.
   Extents row_extents, outer_extents;
   for (int i = 0; i < kRank; ++i) {
     row_extents[i] = axes.Has(i) ? extents[i] : 1;
@@ -184,26 +216,26 @@ void NormalizeRows(const Extents& extents, AxisSet axes, bool subtract_mean, Sca
   const Strides gamma_strides = RepeatingStrides(gamma.extents);
   const Strides beta_strides = RepeatingStrides(beta.extents);
   const int64_t count = Count(row_extents);
-  const bool same_terms =  // for all rows
-      StepOf(gamma, axes, count) >= 0 && StepOf(beta, axes, count) >= 0;
-  const LoopNest<3> nest(row_extents, {DenseStrides(row_extents), gamma_strides, beta_strides});
+  const LoopNest<3> terms(row_extents, {DenseStrides(row_extents), gamma_strides, beta_strides});
+  const LoopNest<2> outer(outer_extents, {gamma_strides, beta_strides});
+  const int64_t together = outer.row_size();  // rows whose terms are evenly spaced
   ParallelForItems(Count(outer_extents), count * 4, [&](int64_t begin, int64_t end) {
     float* row = ThreadScratch<float>(ScratchUse::kRow, count);
-    for (int64_t outer = begin; outer < end; ++outer) {
-      int64_t gamma_at = 0, beta_at = 0, rest = outer;
-      for (int i = kRank - 1; i >= 0 && !same_terms; --i) {
-        gamma_at += rest % outer_extents[i] * gamma_strides[i];
-        beta_at += rest % outer_extents[i] * beta_strides[i];
-        rest /= outer_extents[i];
-      }
-      const float sum_squares =
-          HWY_DYNAMIC_DISPATCH(CenterRow)(x.data() + outer * count, count, subtract_mean, row);
-      const float scale = rule(sum_squares);
-      nest.ForRows(0, nest.rows(), [&](const std::array<int64_t, 3>& at) {
-        HWY_DYNAMIC_DISPATCH(ScaleRow)
-        (row + at[0], nest.row_size(), scale, gamma.values.data() + gamma_at + at[1],
-         nest.row_stride(1), beta.values.data() + beta_at + at[2], nest.row_stride(2),
-         y.data() + outer * count + at[0]);
+    NormalizedRows n = {.count = count,
+                        .subtract_mean = subtract_mean,
+                        .scale = scale,
+                        .gamma_row = outer.row_stride(0),
+                        .beta_row = outer.row_stride(1),
+                        .terms = &terms};
+    for (int64_t first = begin; first < end; first += n.rows) {
+      const int64_t inside = first % together;
+      n.rows = std::min(end - first, together - inside);
+      n.x = x.data() + first * count;
+      n.y = y.data() + first * count;
+      outer.ForRows(first / together, first / together + 1, [&](const std::array<int64_t, 2>& at) {
+        n.gamma = gamma.values.data() + at[0] + inside * n.gamma_row;
+        n.beta = beta.values.data() + at[1] + inside * n.beta_row;
+        HWY_DYNAMIC_DISPATCH(NormalizeEachRow)(n, row);
       });
     }
   });
@@ -211,7 +243,7 @@ void NormalizeRows(const Extents& extents, AxisSet axes, bool subtract_mean, Sca
 
 // Normalizes columns, `run.inner` of them next to each other, as NormalizeRows() does rows: with
 // the same bits. The terms must have steps.
-void NormalizeColumns(const AxisRun& run, AxisSet axes, bool subtract_mean, ScaleRule rule,
+void NormalizeColumns(const AxisRun& run, AxisSet axes, bool subtract_mean, RowScale scale,
                       const NormalizeTerm& gamma, const NormalizeTerm& beta,
                       absl::Span<const Half> x, absl::Span<Half> y) {
   constexpr int64_t kTogether = HWY_NAMESPACE::kColumns;
@@ -227,7 +259,7 @@ void NormalizeColumns(const AxisRun& run, AxisSet axes, bool subtract_mean, Scal
       float sums[kTogether];
       HWY_DYNAMIC_DISPATCH(CenterColumns)
       (x.data() + at, run.inner, run.count, columns, subtract_mean, rows, sums);
-      for (float& sum : sums) sum = rule(sum);
+      for (float& sum : sums) sum = scale.Of(sum);
       HWY_DYNAMIC_DISPATCH(ScaleColumns)
       (rows, run.count, columns, sums, gamma.values.data(), gamma_step, beta.values.data(),
        beta_step, y.data() + at, run.inner);
@@ -249,18 +281,18 @@ void MoveValues(const NormalizeTerm& term, const std::array<int, kRank>& permuta
   }
 }
 
-void NormalizeAny(const Extents& extents, AxisSet axes, bool subtract_mean, ScaleRule rule,
+void NormalizeAny(const Extents& extents, AxisSet axes, bool subtract_mean, RowScale scale,
                   const NormalizeTerm& gamma, const NormalizeTerm& beta, absl::Span<const Half> x,
                   absl::Span<Half> y) {
   assert(x.size() == y.size() && static_cast<int64_t>(x.size()) == Count(extents));
   AxisRun run;
   if (FindAxisRun(extents, axes, &run) && run.inner == 1) {
-    return NormalizeRows(extents, axes, subtract_mean, rule, gamma, beta, x, y);
+    return NormalizeRows(extents, axes, subtract_mean, scale, gamma, beta, x, y);
   }
   const bool has_columns = FindAxisRun(extents, axes, &run) && run.inner >= kFewColumns &&
                            run.count <= kMostRows && StepOf(gamma, axes, run.count) >= 0 &&
                            StepOf(beta, axes, run.count) >= 0;
-  if (has_columns) return NormalizeColumns(run, axes, subtract_mean, rule, gamma, beta, x, y);
+  if (has_columns) return NormalizeColumns(run, axes, subtract_mean, scale, gamma, beta, x, y);
   // Transposes to make rows contiguous, and back.
   const std::array<int, kRank> permutation = AxesLast(axes);
   const Extents moved_extents = Permuted(extents, permutation);
@@ -274,15 +306,11 @@ void NormalizeAny(const Extents& extents, AxisSet axes, bool subtract_mean, Scal
   Transpose(extents, permutation, x, moved.span());
   MoveValues(gamma, permutation, gammas.span());
   MoveValues(beta, permutation, betas.span());
-  NormalizeRows(moved_extents, moved_axes, subtract_mean, rule,
+  NormalizeRows(moved_extents, moved_axes, subtract_mean, scale,
                 {gammas.span(), Permuted(gamma.extents, permutation)},
                 {betas.span(), Permuted(beta.extents, permutation)}, moved.span(), moved.span());
   Transpose(moved_extents, Inverse(permutation), moved.span(), y);
 }
-
-// 1 / sqrt(square), or 0 for 0, so that a row of zeros stays zero (0 * infinity is 0 on the
-// engine).
-float Inverse(float square) { return square == 0.0f ? 0.0f : 1.0f / std::sqrt(square); }
 
 int64_t RowSize(const Extents& extents, AxisSet axes) {
   return Count(extents) / Count(Reduced(extents, axes));
@@ -295,18 +323,15 @@ void Normalize(const Extents& extents, AxisSet axes, const NormalizeOptions& opt
                absl::Span<Half> y) {
   const float one = 1.0f, zero = 0.0f;
   const float count = static_cast<float>(RowSize(extents, axes));
-  const float epsilon = RoundToHalf(options.epsilon);
-  const auto rule = [&](float sum_squares) { return Inverse(sum_squares / count + epsilon); };
-  NormalizeAny(extents, axes, options.subtract_mean, rule, OrConstant(gamma, &one),
-               OrConstant(beta, &zero), x, y);
+  NormalizeAny(extents, axes, options.subtract_mean, {count, RoundToHalf(options.epsilon)},
+               OrConstant(gamma, &one), OrConstant(beta, &zero), x, y);
 }
 
 void L2Normalize(const Extents& extents, AxisSet axes, float epsilon, absl::Span<const Half> x,
                  absl::Span<Half> y) {
   const float one = 1.0f, zero = 0.0f;
-  const float guard = RoundToHalf(epsilon);
-  const auto rule = [&](float sum_squares) { return Inverse(sum_squares + guard); };
-  NormalizeAny(extents, axes, false, rule, OrConstant({}, &one), OrConstant({}, &zero), x, y);
+  NormalizeAny(extents, axes, false, {.epsilon = RoundToHalf(epsilon)}, OrConstant({}, &one),
+               OrConstant({}, &zero), x, y);
 }
 
 }  // namespace anemone::math

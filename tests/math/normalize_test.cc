@@ -103,7 +103,7 @@ TEST(Normalize, ChannelsFirst) {
 
 // Columns next to each other are normalized where they are, with the bits of rows.
 TEST(Normalize, ColumnsHaveTheBitsOfRows) {
-  for (int64_t count : {1, 31, 33, 100}) {
+  for (int64_t count : {1, 8, 13, 16, 31, 33, 100}) {
     const std::vector<float> gamma = Floats(count, 2), beta = Floats(count, 3);
     for (int64_t inner : {7, 8, 31, 32, 45, 70}) {
       const std::vector<Half> columns = Numbers(2 * count * inner);
