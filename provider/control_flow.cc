@@ -118,8 +118,9 @@ absl::StatusOr<std::unique_ptr<ControlFlow>> ControlFlow::Make(
   size_t first_capture = 0;
   for (const PlannedBody& body : segment.bodies) {
     const auto make = [&]() -> absl::StatusOr<std::unique_ptr<Scheduler>> {
-      ANEMONE_ASSIGN_OR_RETURN(std::vector<CpuPart> parts,
-                               MakeCpuParts(runtime, *body.graph, body.plan, nullptr));
+      ANEMONE_ASSIGN_OR_RETURN(
+          std::vector<CpuPart> parts,
+          MakeCpuParts([&] { return runtime; }, *body.graph, body.plan, nullptr));
       return Scheduler::Make(*body.graph, body.plan, device, runtime, heeds_limits, watch,
                              std::move(parts));
     };

@@ -193,11 +193,13 @@ bool RunsAsSession(const Graph& graph, const Segment& segment) {
          !HasRowWrites(graph, segment);
 }
 
-absl::Status Open(const std::shared_ptr<const OrtRuntime>& runtime, OnnxModel model,
-                  CpuPart& part) {
+absl::Status Open(RuntimeSource runtime, OnnxModel model, CpuPart& part) {
+  part.plain = PlainPart::Of(model);
   part.model.model = model;
+  if (part.plain != nullptr) return absl::OkStatus();
+  ANEMONE_ASSIGN_OR_RETURN(auto opened, runtime());
   ANEMONE_ASSIGN_OR_RETURN(
-      part.segment, CpuSegment::FromModel(runtime, std::move(model), {.label = part.model.label}));
+      part.segment, CpuSegment::FromModel(opened, std::move(model), {.label = part.model.label}));
   return absl::OkStatus();
 }
 
@@ -227,9 +229,8 @@ absl::Status CheckForRuntime(const Graph& graph, const Plan& plan) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::vector<CpuPart>> MakeCpuParts(const std::shared_ptr<const OrtRuntime>& runtime,
-                                                  const Graph& graph, const Plan& plan,
-                                                  const Graph* as_read) {
+absl::StatusOr<std::vector<CpuPart>> MakeCpuParts(RuntimeSource runtime, const Graph& graph,
+                                                  const Plan& plan, const Graph* as_read) {
   ANEMONE_RETURN_IF_ERROR(CheckForRuntime(graph, plan));
   std::vector<CpuPart> parts(plan.segments.size());
   std::optional<FileNodes> file;
@@ -238,7 +239,7 @@ absl::StatusOr<std::vector<CpuPart>> MakeCpuParts(const std::shared_ptr<const Or
     if (!RunsAsSession(graph, segment)) continue;
     CpuPart& part = parts[i];
     part.model.label = CpuSegment::LabelOf(graph, segment.nodes);
-    if (as_read != nullptr) {
+    if (as_read != nullptr && !PlainPart::MayBe(graph, segment.nodes)) {
       if (!file) file.emplace(graph, plan, *as_read);
       std::optional<OnnxModel> own = file->ModelOf(static_cast<int>(i));
       if (own && Open(runtime, *std::move(own), part).ok()) continue;
@@ -250,9 +251,9 @@ absl::StatusOr<std::vector<CpuPart>> MakeCpuParts(const std::shared_ptr<const Or
   return parts;
 }
 
-absl::StatusOr<std::vector<CpuPart>> MakeCpuParts(const std::shared_ptr<const OrtRuntime>& runtime,
-                                                  const Graph& graph, std::vector<CpuModel> models,
-                                                  const Plan& plan, const ModelFile& file) {
+absl::StatusOr<std::vector<CpuPart>> MakeCpuParts(RuntimeSource runtime, const Graph& graph,
+                                                  std::vector<CpuModel> models, const Plan& plan,
+                                                  const ModelFile& file) {
   std::vector<CpuPart> parts(plan.segments.size());
   for (size_t i = 0; i < parts.size(); ++i) {
     const Segment& segment = plan.segments[i];
@@ -263,8 +264,9 @@ absl::StatusOr<std::vector<CpuPart>> MakeCpuParts(const std::shared_ptr<const Or
       ANEMONE_RETURN_IF_ERROR(Open(runtime, std::move(part.model.model), part));
       continue;
     }
+    ANEMONE_ASSIGN_OR_RETURN(const auto opened, runtime());
     ANEMONE_ASSIGN_OR_RETURN(part.segment,
-                             CpuSegment::FromFile(runtime, file, NamesOf(graph, segment.inputs),
+                             CpuSegment::FromFile(opened, file, NamesOf(graph, segment.inputs),
                                                   NamesOf(graph, segment.outputs)));
   }
   return parts;

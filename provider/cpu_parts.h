@@ -1,4 +1,5 @@
-// provider/cpu_parts.h: the CPU segments of a plan as sessions of ONNX Runtime.
+// provider/cpu_parts.h: the CPU segments of a plan as sessions of ONNX Runtime, unless they need
+// none (plain_part.h).
 //
 //   ANEMONE_ASSIGN_OR_RETURN(auto parts, MakeCpuParts(runtime, graph, plan, nullptr));
 //
@@ -13,11 +14,13 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "fallback/cpu_segment.h"
 #include "fallback/ort_runtime.h"
 #include "importer/graph.h"
 #include "partitioner/plan.h"
+#include "provider/plain_part.h"
 
 namespace anemone {
 
@@ -30,8 +33,13 @@ struct CpuModel {
 
 struct CpuPart {
   CpuModel model;
-  std::unique_ptr<CpuSegment> segment;  // null: on the engine, or Anemone runs it
+  // At most one is set. None: it is on the engine, or has rows of states or bodies.
+  std::unique_ptr<CpuSegment> segment;
+  std::unique_ptr<PlainPart> plain;
 };
+
+// Opens ONNX Runtime at the first call. Called only if a part needs it.
+using RuntimeSource = absl::FunctionRef<absl::StatusOr<std::shared_ptr<const OrtRuntime>>()>;
 
 // kUnimplemented if ONNX Runtime would end the process on a node of a CPU segment: a GRU of 0 steps
 // (1.31).
@@ -39,14 +47,13 @@ absl::Status CheckForRuntime(const Graph& graph, const Plan& plan);
 
 // By segment of the plan. `as_read` is that of ImportOptions, or null. If ONNX Runtime refuses the
 // file's nodes, the segment has those of the graph. Errors: those of CheckForRuntime() too.
-absl::StatusOr<std::vector<CpuPart>> MakeCpuParts(const std::shared_ptr<const OrtRuntime>& runtime,
-                                                  const Graph& graph, const Plan& plan,
-                                                  const Graph* as_read);
+absl::StatusOr<std::vector<CpuPart>> MakeCpuParts(RuntimeSource runtime, const Graph& graph,
+                                                  const Plan& plan, const Graph* as_read);
 
 // The same of stored models. `file` is the whole model.
-absl::StatusOr<std::vector<CpuPart>> MakeCpuParts(const std::shared_ptr<const OrtRuntime>& runtime,
-                                                  const Graph& graph, std::vector<CpuModel> models,
-                                                  const Plan& plan, const ModelFile& file);
+absl::StatusOr<std::vector<CpuPart>> MakeCpuParts(RuntimeSource runtime, const Graph& graph,
+                                                  std::vector<CpuModel> models, const Plan& plan,
+                                                  const ModelFile& file);
 
 // A model that ONNX Runtime reads by itself, without our import: a graph that has its inputs and
 // outputs and nothing else, and the model as its only CPU segment.

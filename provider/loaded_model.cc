@@ -1,5 +1,6 @@
 #include "provider/loaded_model.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/time/clock.h"
@@ -100,10 +101,6 @@ absl::Status LoadedModel::TakeResources(const LoadSetup& setup, const MemoryNeed
   observed = setup.settings.hazards;
   const std::string& path = setup.file.path;
   ANEMONE_ASSIGN_OR_RETURN(memory, setup.memory->Take(path.empty() ? "the model" : path, need));
-  // A model without CPU segments runs without ONNX Runtime.
-  if (summary.cpu_segments > 0) {
-    ANEMONE_ASSIGN_OR_RETURN(runtime, setup.runtime->Get());
-  }
   return absl::OkStatus();
 }
 
@@ -111,16 +108,18 @@ absl::Status LoadedModel::TakeResources(const LoadSetup& setup, const MemoryNeed
 absl::StatusOr<std::vector<CpuPart>> LoadedModel::CpuParts(const LoadSetup& setup,
                                                            const Graph* as_read, bool is_edited) {
   const Graph& graph = planned.model.graph;
-  if (runtime != nullptr && summary.engine_segments == 0 && setup.is_of_file && !is_edited) {
+  const auto open = [&] { return setup.runtime->Get(); };
+  const bool is_all_cpu = summary.engine_segments == 0 && summary.cpu_segments > 0;
+  if (is_all_cpu && setup.is_of_file && !is_edited) {
     ANEMONE_RETURN_IF_ERROR(CheckForRuntime(graph, planned.plan));
     whole = WholeOnCpu(graph, planned.plan);
     std::vector<CpuModel> models(1);
     models[0].is_file = true;
-    auto parts = MakeCpuParts(runtime, graph, std::move(models), *whole, setup.file);
+    auto parts = MakeCpuParts(open, graph, std::move(models), *whole, setup.file);
     if (parts.ok()) return parts;
     whole.reset();
   }
-  return MakeCpuParts(runtime, graph, planned.plan, as_read);
+  return MakeCpuParts(open, graph, planned.plan, as_read);
 }
 
 // The program of `before`, which a reload will change; or a new one, if that is not possible.
@@ -138,6 +137,16 @@ absl::StatusOr<std::shared_ptr<const Program>> LoadedModel::TakeOver(const Loade
 }
 
 absl::Status LoadedModel::Compile(const LoadSetup& setup, std::vector<CpuPart> cpu_parts) {
+  const bool has_sessions =
+      std::any_of(cpu_parts.begin(), cpu_parts.end(),
+                  [](const CpuPart& part) { return part.segment != nullptr; });
+  const std::vector<Segment>& segments = (whole ? *whole : planned.plan).segments;
+  const bool has_bodies = std::any_of(segments.begin(), segments.end(), [](const Segment& segment) {
+    return !segment.bodies.empty();
+  });
+  if (has_sessions || has_bodies) {
+    ANEMONE_ASSIGN_OR_RETURN(runtime, setup.runtime->Get());
+  }
   ANEMONE_ASSIGN_OR_RETURN(
       device, MakeDevice(setup.settings, *planned.plan.target, setup.software,
                          [notes = notes](const std::string& note) { notes->Add(note); }));
@@ -239,8 +248,8 @@ absl::StatusOr<std::unique_ptr<LoadedModel>> LoadedModel::Find(const LoadSetup& 
   const MemoryLimit::Pause taken;
   ANEMONE_ASSIGN_OR_RETURN(
       std::vector<CpuPart> parts,
-      MakeCpuParts(made->runtime, made->planned.model.graph, std::move(found->cpu_models),
-                   made->planned.plan, setup.file));
+      MakeCpuParts([&] { return setup.runtime->Get(); }, made->planned.model.graph,
+                   std::move(found->cpu_models), made->planned.plan, setup.file));
   ANEMONE_RETURN_IF_ERROR(made->Compile(setup, std::move(parts)));
   made->DropWeights();
   made->load_times.compile = watch.Lap();

@@ -208,7 +208,8 @@ std::vector<std::string> CpuOperators(const std::string& text, const std::string
   EXPECT_THAT(model, IsOk());
   const auto plan = MakePlan(*model, *PlanOptionsOf(settings));
   EXPECT_THAT(plan, IsOk());
-  auto parts = MakeCpuParts(*runtime->Get(), model->graph, *plan, own ? as_read.get() : nullptr);
+  auto parts = MakeCpuParts([&] { return runtime->Get(); }, model->graph, *plan,
+                            own ? as_read.get() : nullptr);
   EXPECT_THAT(parts, IsOk());
   std::vector<std::string> operators;
   for (size_t i = 0; i < parts->size(); ++i) {

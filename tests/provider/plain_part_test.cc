@@ -1,0 +1,145 @@
+// CPU segments that only read rows of tables and cast integers run without ONNX Runtime, with its
+// bits.
+#include "provider/plain_part.h"
+
+#include <gmock/gmock.h>
+
+#include <array>
+#include <cstdlib>
+
+#include "absl/strings/str_cat.h"
+#include "anemone/session.h"
+#include "tests/on_onnx_runtime.h"
+#include "tests/onnx_text.h"
+#include "tests/provider/ramp.h"
+#include "tests/round_trip.h"
+#include "tests/status_matchers.h"
+
+namespace anemone {
+namespace {
+
+using testing::HasSubstr;
+
+std::unique_ptr<PlainPart> PartOf(const std::string& text) {
+  OnnxModel model = {.proto = ModelOfText(text), .external = {}};
+  for (onnx::TensorProto& table : *model.proto.mutable_graph()->mutable_initializer()) {
+    const auto set = [&](const auto& values) {  // as ToOnnx() writes it
+      if (values.empty()) return;
+      table.set_raw_data(values.data(), values.size() * sizeof(values[0]));
+    };
+    set(table.float_data());
+    set(table.int64_data());
+  }
+  return PlainPart::Of(model);
+}
+
+// The result of a model with one input and one output, here and in ONNX Runtime.
+void ExpectTheBitsOfOnnxRuntime(const std::string& text, const Tensor& x) {
+  SCOPED_TRACE(text);
+  const auto want = RunOnOnnxRuntime(BytesOfText(text), {{"x", x}});
+  ASSERT_THAT(want, IsOk());
+  const auto part = PartOf(text);
+  ASSERT_NE(part, nullptr);
+  const auto got = part->Run({x});
+  ASSERT_THAT(got, IsOk());
+  const Tensor &ours = got->at(0), &theirs = want->at("y");
+  EXPECT_EQ(ours.type(), theirs.type());
+  EXPECT_EQ(ours.dims(), theirs.dims());
+  EXPECT_EQ(ours.bytes(), theirs.bytes());
+}
+
+TEST(PlainPart, ReadsRows) {
+  const std::string table = "float[4,3] t = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}";
+  const Tensor indices = Tensor::Int64s({2, 3}, {0, 3, -1, -4, 2, 1});
+  ExpectTheBitsOfOnnxRuntime(
+      absl::StrCat("(int64[2,3] x) => (float[2,3,3] y) <", table, "> { y = Gather(t, x) }"),
+      indices);
+  ExpectTheBitsOfOnnxRuntime(absl::StrCat("(int64[2,3] x) => (float[2,3,3] y) <", table,
+                                          "> { y = Gather<axis = -2>(t, x) }"),
+                             indices);
+  ExpectTheBitsOfOnnxRuntime(
+      absl::StrCat("(int32 x) => (float[3] y) <", table, "> { y = Gather(t, x) }"),
+      Tensor::Of<int32_t>(DataType::kInt32, {}, std::array<int32_t, 1>{-2}));
+  ExpectTheBitsOfOnnxRuntime(
+      absl::StrCat("(int64[0] x) => (float[0,3] y) <", table, "> { y = Gather(t, x) }"),
+      Tensor::Int64s({0}, {}));
+  ExpectTheBitsOfOnnxRuntime(
+      "(int64[2] x) => (int64[2] y) <int64[4] t = {9, 8, 7, 6}> { y = Gather(t, x) }",
+      Tensor::Int64s({2}, {3, 0}));
+}
+
+TEST(PlainPart, Casts) {
+  const std::array<int64_t, 6> numbers = {0, 1, -1, 16777217, int64_t{1} << 40, -2147483649};
+  for (const int to : {1, 6, 7, 9}) {
+    const std::string cast = absl::StrCat("Cast<to = ", to, ">(x) }");
+    const char* const made = to == 1 ? "float" : to == 6 ? "int32" : to == 7 ? "int64" : "bool";
+    const auto text = [&](const char* from, size_t count) {
+      return absl::StrCat("(", from, "[", count, "] x) => (", made, "[", count,
+                          "] y) { y = ", cast);
+    };
+    ExpectTheBitsOfOnnxRuntime(text("int64", 6), Tensor::Int64s({6}, numbers));
+    const std::array<int32_t, 4> ints = {0, 7, -3, 16777217};
+    ExpectTheBitsOfOnnxRuntime(text("int32", 4), Tensor::Of<int32_t>(DataType::kInt32, {4}, ints));
+    const std::array<bool, 2> bools = {true, false};
+    ExpectTheBitsOfOnnxRuntime(text("bool", 2), Tensor::Of<bool>(DataType::kBool, {2}, bools));
+    const std::array<uint8_t, 3> bytes = {0, 1, 255};
+    ExpectTheBitsOfOnnxRuntime(text("uint8", 3), Tensor::Of<uint8_t>(DataType::kUInt8, {3}, bytes));
+  }
+}
+
+TEST(PlainPart, AnIndexOutsideTheTable) {
+  const auto part =
+      PartOf("(int64[1] x) => (float[1,2] y) <float[2,2] t = {1, 2, 3, 4}> { y = Gather(t, x) }");
+  ASSERT_NE(part, nullptr);
+  for (const int64_t index : {2, -3}) {
+    EXPECT_THAT(part->Run({Tensor::Int64s({1}, {index})}),
+                StatusIs(absl::StatusCode::kInvalidArgument,
+                         HasSubstr(absl::StrCat("index ", index, ": want one from -2 to 1"))));
+  }
+}
+
+TEST(PlainPart, OthersNeedASession) {
+  EXPECT_EQ(PartOf("(float[3] x) => (int64[3] y) { y = Cast<to = 7>(x) }"), nullptr);
+  EXPECT_EQ(PartOf("(int64[3] x) => (float16[3] y) { y = Cast<to = 10>(x) }"), nullptr);
+  EXPECT_EQ(PartOf("(int64[3] x) => (int64[3] y) { y = Neg(x) }"), nullptr);
+  EXPECT_EQ(PartOf("(int64[1] x) => (float[2,1] y) <float[2,2] t = {1, 2, 3, 4}> "
+                   "{ y = Gather<axis = 1>(t, x) }"),
+            nullptr);
+  EXPECT_EQ(PartOf("(float[4,2] t, int64[1] x) => (float[1,2] y) { y = Gather(t, x) }"), nullptr);
+}
+
+// A user whose machine has no ONNX Runtime, or whose memory is short, runs a language model.
+TEST(PlainPart, ASessionWithoutOnnxRuntime) {
+  std::string table;  // larger than what is written into the model of the segment
+  for (int i = 0; i < 40 * 16; ++i) absl::StrAppend(&table, i == 0 ? "" : ", ", i % 7 - 3, ".5");
+  const std::string bytes = BytesOfText(absl::StrCat(
+      "(int64[1,5] ids, int64[1,5] mask) => (float[1,5,16] y) <float[40,16] t = {", table,
+      "}, int64 last = {-1}> { e = Gather(t, ids) m = Cast<to = 1>(mask) "
+      "u = Unsqueeze(m, last) k = Mul(e, u) y = Tanh(k) }"));
+  const Tensors inputs = {{"ids", Tensor::Int64s({1, 5}, {3, 39, -1, 0, 7})},
+                          {"mask", Tensor::Int64s({1, 5}, {1, 1, 1, 0, 1})}};
+  const auto want = RunOnOnnxRuntime(bytes, inputs);
+  ASSERT_THAT(want, IsOk());
+  const TemporaryFolder folder(testing::TempDir());
+  ::setenv("ANEMONE_PROGRAM_CACHE", folder.path().c_str(), 1);
+  ::setenv("ANEMONE_ORT_LIBRARY", "/nowhere/libonnxruntime.so", 1);
+  for (const char* how : {"planned", "from the cache"}) {
+    SCOPED_TRACE(how);
+    const auto session = Session::LoadBytes(bytes);
+    ASSERT_THAT(session, IsOk());
+    EXPECT_EQ(session->Summary().cpu_segments, 1);
+    const auto got = session->Run(inputs);
+    ASSERT_THAT(got, IsOk());
+    for (int64_t i = 0; i < 80; ++i) {
+      EXPECT_NEAR(got->at("y").at<float>(i), want->at("y").at<float>(i), 1e-3) << i;
+    }
+    EXPECT_THAT(session->Run({{"ids", Tensor::Int64s({1, 5}, {3, 40, 0, 0, 0})},
+                              {"mask", inputs.at("mask")}}),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("index 40")));
+  }
+  ::unsetenv("ANEMONE_ORT_LIBRARY");
+  ::setenv("ANEMONE_PROGRAM_CACHE", "", 1);
+}
+
+}  // namespace
+}  // namespace anemone
