@@ -94,6 +94,8 @@ class Device {
  public:
   virtual ~Device() = default;
   virtual std::string name() const = 0;
+  // Whether rows of ports are packed, on every route. Else the layout of a port is LayoutOf().
+  virtual bool packs_ports() const { return false; }
   // kFailedPrecondition if CheckNetwork refuses the network; kResourceExhausted if it does not fit
   // in memory.
   virtual absl::StatusOr<std::unique_ptr<Program>> Compile(const Network& network,
@@ -122,6 +124,8 @@ struct SoftwareOptions {
   NumericsMode numerics;
   // Lets Request::on_values see every unit: units are not fused and keep their weights.
   bool observed = false;
+  // Rows of ports are packed (Device::packs_ports()), so that units read and write them in place.
+  bool packs_ports = false;
 };
 
 // The bytes that a program of the software engine takes, by an estimate that computes nothing.

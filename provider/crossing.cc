@@ -1,6 +1,7 @@
 #include "provider/crossing.h"
 
 #include <cstring>
+#include <utility>
 #include <vector>
 
 #include "engine/constant.h"
@@ -41,9 +42,9 @@ void ToSurface(const Tensor& tensor, const SurfaceLayout& layout, std::byte* sur
 }
 
 Tensor FromSurface(const std::byte* surface, const SurfaceLayout& layout, DataType type,
-                   const std::vector<int64_t>& dims, math::Tally* tally) {
-  Tensor tensor = Tensor::Uninitialized(type, dims);
-  FromSurface(surface, layout, type, dims, tensor.mutable_data<std::byte>(), tally);
+                   std::vector<int64_t> dims, math::Tally* tally) {
+  Tensor tensor = Tensor::Uninitialized(type, std::move(dims));
+  FromSurface(surface, layout, type, tensor.dims(), tensor.mutable_data<std::byte>(), tally);
   return tensor;
 }
 

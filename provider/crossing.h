@@ -4,6 +4,8 @@
 #define ANEMONE_PROVIDER_CROSSING_H_
 
 #include <cstddef>
+#include <cstdint>
+#include <vector>
 
 #include "anemone/tensor.h"
 #include "engine/surface.h"
@@ -20,7 +22,7 @@ void ToSurface(const Tensor& tensor, const SurfaceLayout& layout, std::byte* sur
 // Returns a new tensor of shape `dims`. `type` is a type that ElementOf() takes; if it is an
 // integer type, the fp16 values are converted.
 Tensor FromSurface(const std::byte* surface, const SurfaceLayout& layout, DataType type,
-                   const std::vector<int64_t>& dims, math::Tally* tally = nullptr);
+                   std::vector<int64_t> dims, math::Tally* tally = nullptr);
 // The same, but writes to `to`, which has room for all elements.
 void FromSurface(const std::byte* surface, const SurfaceLayout& layout, DataType type,
                  const std::vector<int64_t>& dims, std::byte* to, math::Tally* tally = nullptr);

@@ -28,7 +28,10 @@ absl::StatusOr<std::unique_ptr<Device>> MakeDevice(const Settings& settings, con
     auto device = OpenAppleDevice();
     return device.ok() ? std::move(device) : Annotated(device.status(), "device 'apple'");
   }
-  std::unique_ptr<Device> device = MakeSoftwareDevice(software);
+  SoftwareOptions options = software;
+  options.packs_ports =
+      IsSoftwareOnly(settings) && !settings.device_limits && !settings.heed_limits;
+  std::unique_ptr<Device> device = MakeSoftwareDevice(options);
   if (settings.device_limits) device = MakeLimitedDevice(std::move(device));
   if (settings.device != "auto" || !WantsApple(settings, target, software.numerics.is_exact())) {
     return device;

@@ -91,7 +91,7 @@ struct LoadedModel {
   static absl::StatusOr<std::unique_ptr<LoadedModel>> OfEdited(const LoadSetup& setup, Model model);
 
   // As the functions of Session. `resident`: Scheduler::Run(), of a model with one size.
-  absl::StatusOr<NamedValues> Run(const NamedValues& given, Trace* trace, HazardLog* hazards,
+  absl::StatusOr<NamedValues> Run(NamedValues given, Trace* trace, HazardLog* hazards,
                                   Scheduler::Resident* resident = nullptr) const;
   absl::StatusOr<std::vector<Hazard>> FindHazards(const std::map<std::string, Tensor>& given) const;
 

@@ -8,8 +8,7 @@
 
 namespace anemone {
 
-absl::StatusOr<NamedValues> LoadedModel::Run(const NamedValues& given, Trace* trace,
-                                             HazardLog* hazards,
+absl::StatusOr<NamedValues> LoadedModel::Run(NamedValues given, Trace* trace, HazardLog* hazards,
                                              Scheduler::Resident* resident) const {
   if (sizes != nullptr) {
     ANEMONE_ASSIGN_OR_RETURN(const Bucketed::Job job, sizes->Prepare(given));
@@ -17,14 +16,16 @@ absl::StatusOr<NamedValues> LoadedModel::Run(const NamedValues& given, Trace* tr
     return Bucketed::Crop(job, std::move(made));
   }
   ANEMONE_ASSIGN_OR_RETURN(std::vector<OnnxValue> values,
-                           InputsInOrder(planned.model.graph, inputs, given));
+                           InputsInOrder(planned.model.graph, inputs, std::move(given)));
   absl::StatusOr<std::vector<OnnxValue>> results;
   const std::shared_ptr<Scheduler> current = scheduler.Get();
   arena->execute(
       WithDeadline([&] { results = current->Run(std::move(values), trace, hazards, resident); }));
   ANEMONE_RETURN_IF_ERROR(results.status());
   NamedValues named;
-  for (size_t i = 0; i < outputs.size(); ++i) named[outputs[i].name] = std::move((*results)[i]);
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    named.emplace(outputs[i].name, std::move((*results)[i]));
+  }
   return named;
 }
 

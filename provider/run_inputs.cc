@@ -1,5 +1,7 @@
 #include "provider/run_inputs.h"
 
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
@@ -9,13 +11,14 @@ namespace anemone {
 
 absl::StatusOr<std::vector<OnnxValue>> InputsInOrder(const Graph& graph,
                                                      absl::Span<const PortInfo> ports,
-                                                     const NamedValues& given) {
+                                                     NamedValues given) {
   std::vector<OnnxValue> values;
+  values.reserve(ports.size());
   for (size_t i = 0; i < ports.size(); ++i) {
     const auto found = given.find(ports[i].name);
     if (found != given.end()) {
       ANEMONE_RETURN_IF_ERROR(CheckInput(graph, graph.inputs[i], ports[i], found->second));
-      values.push_back(found->second);
+      values.push_back(std::move(found->second));
     } else if (ports[i].has_default) {
       values.emplace_back(graph.defaults.at(graph.inputs[i]));
     } else {

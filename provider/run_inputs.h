@@ -21,7 +21,7 @@ using NamedValues = std::map<std::string, OnnxValue>;
 // or is not an input of the model.
 absl::StatusOr<std::vector<OnnxValue>> InputsInOrder(const Graph& graph,
                                                      absl::Span<const PortInfo> ports,
-                                                     const NamedValues& given);
+                                                     NamedValues given);
 
 }  // namespace anemone
 

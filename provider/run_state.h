@@ -3,6 +3,7 @@
 #define ANEMONE_PROVIDER_RUN_STATE_H_
 
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "engine/surface.h"
@@ -34,6 +35,11 @@ struct Scheduler::RunState {
   RunValue ValueOf(const Graph& graph, ValueId value) const {
     const std::optional<Tensor>& constant = graph.values[value].constant;
     return constant.has_value() ? RunValue{*constant, {}} : values[value];
+  }
+  // The same; the state has the value no longer.
+  RunValue TakeValue(const Graph& graph, ValueId value) {
+    if (graph.values[value].constant.has_value()) return ValueOf(graph, value);
+    return std::exchange(values[value], RunValue());
   }
 };
 

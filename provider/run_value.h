@@ -3,6 +3,7 @@
 #define ANEMONE_PROVIDER_RUN_VALUE_H_
 
 #include <memory>
+#include <utility>
 
 #include "absl/status/statusor.h"
 #include "anemone/onnx_value.h"
@@ -23,8 +24,8 @@ struct RunValue {
     if (has_tensor()) return tensor;
     return cpu.ToTensor();
   }
-  absl::StatusOr<OnnxValue> ToOnnxValue() const {
-    if (has_tensor()) return OnnxValue(tensor);
+  absl::StatusOr<OnnxValue> ToOnnxValue() && {
+    if (has_tensor()) return OnnxValue(std::move(tensor));
     return cpu.ToValue();
   }
   absl::StatusOr<CpuValue> ToCpuValue(const std::shared_ptr<const OrtRuntime>& runtime) const {

@@ -52,7 +52,7 @@ absl::StatusOr<std::unique_ptr<Scheduler>> Scheduler::Make(
   s->cpu_parts_ = std::make_shared<const std::vector<CpuPart>>(std::move(cpu_parts));
   s->dependencies_ = DependenciesOf(plan, graph);
   s->dependents_.resize(plan.segments.size());
-  s->surfaces_ = PlanSurfaces(plan, graph, s->dependencies_);
+  s->surfaces_ = PlanSurfaces(plan, graph, s->dependencies_, device.packs_ports());
   std::vector<int64_t>& bytes = s->surfaces_.bytes;
   if (heeds_limits && !bytes.empty()) {
     bytes.assign(bytes.size(), *std::max_element(bytes.begin(), bytes.end()));
@@ -60,7 +60,9 @@ absl::StatusOr<std::unique_ptr<Scheduler>> Scheduler::Make(
   s->read_on_cpu_.resize(graph.values.size());
   for (size_t i = 0; i < plan.segments.size(); ++i) {
     const Segment& segment = plan.segments[i];
-    for (int d : s->dependencies_[i]) s->dependents_[d].push_back(static_cast<int>(i));
+    const std::vector<int>& before = s->dependencies_[i];
+    for (int d : before) s->dependents_[d].push_back(static_cast<int>(i));
+    s->is_sequence_ &= i == 0 || std::count(before.begin(), before.end(), i - 1) > 0;
     s->programs_.emplace_back();
     s->control_flow_.emplace_back();
     ANEMONE_RETURN_IF_ERROR(CheckTime(Phase::kCompile, [&] {

@@ -5,9 +5,11 @@
 #include <atomic>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "base/annotated.h"
@@ -39,17 +41,13 @@ bool IsOutputOf(const Scheduler::Resident& resident, ValueId output) {
 
 }  // namespace
 
-// One run. Starts each segment when the last segment that it depends on has ended.
+// One run. Starts each segment when the last segment that it depends on has ended. Without tasks if
+// there is only one order, because tasks take much of the time of a small model.
 class Scheduler::Runner {
  public:
   Runner(Scheduler& scheduler, RunState& state, Trace* trace, HazardLog* hazards,
          const Resident* resident)
-      : s_(scheduler),
-        state_(state),
-        trace_(trace),
-        hazards_(hazards),
-        resident_(resident),
-        waiting_(scheduler.plan_.segments.size()) {}
+      : s_(scheduler), state_(state), trace_(trace), hazards_(hazards), resident_(resident) {}
 
   // Takes the inputs.
   absl::Status Run(absl::Span<RunValue> inputs, absl::Span<const RunValue> captured) {
@@ -60,16 +58,20 @@ class Scheduler::Runner {
     for (size_t i = 0; i < captured.size(); ++i) {
       ANEMONE_RETURN_IF_ERROR(Publish(s_.graph_.captures[i], captured[i]));
     }
-    for (size_t i = 0; i < waiting_.size(); ++i) {
-      waiting_[i] = static_cast<int>(s_.dependencies_[i].size());
+    const size_t segments = s_.programs_.size();
+    if (s_.is_sequence_) {
+      for (size_t i = 0; i < segments; ++i) RunOne(static_cast<int>(i));
+      return first_error_;
     }
+    waiting_ = std::vector<std::atomic<int>>(segments);
     std::vector<int> ready;
-    for (size_t i = 0; i < waiting_.size(); ++i) {
-      if (s_.dependencies_[i].empty()) ready.push_back(static_cast<int>(i));
+    for (size_t i = 0; i < segments; ++i) {
+      waiting_[i] = static_cast<int>(s_.dependencies_[i].size());
+      if (waiting_[i] == 0) ready.push_back(static_cast<int>(i));
     }
-    if (ready.empty()) return absl::OkStatus();
+    tasks_.emplace();
     for (size_t i = 1; i < ready.size(); ++i) Start(ready[i]);
-    tasks_.run_and_wait([this, first = ready[0]] { RunFrom(first); });
+    tasks_->run_and_wait([this, first = ready[0]] { RunFrom(first); });
     return first_error_;
   }
 
@@ -158,7 +160,7 @@ class Scheduler::Runner {
   }
 
   void Start(int segment) {
-    tasks_.run(WithDeadline([this, segment] { RunFrom(segment); }));
+    tasks_->run(WithDeadline([this, segment] { RunFrom(segment); }));
   }
 
   // Runs the segment, then one of those that waited for it, and so on. Starts the others.
@@ -194,8 +196,9 @@ class Scheduler::Runner {
 
   absl::Status RunProgram(int index) {
     const Segment& segment = s_.plan_.segments[index];
-    std::vector<const std::byte*> inputs;
-    std::vector<std::byte*> outputs;
+    constexpr size_t kFewPorts = 8;
+    absl::InlinedVector<const std::byte*, kFewPorts> inputs;
+    absl::InlinedVector<std::byte*, kFewPorts> outputs;
     std::vector<int64_t> input_bytes, output_bytes;
     for (ValueId v : s_.bound_inputs_[index]) {
       inputs.push_back(SurfaceOf(v).data());
@@ -241,8 +244,24 @@ class Scheduler::Runner {
     return absl::OkStatus();
   }
 
+  absl::Status RunPlain(int index, const PlainPart& part) {
+    const Segment& segment = s_.plan_.segments[index];
+    std::vector<Tensor> inputs;
+    for (ValueId v : segment.inputs) {
+      ANEMONE_ASSIGN_OR_RETURN(Tensor tensor, state_.values[v].ToTensor());
+      inputs.push_back(std::move(tensor));
+    }
+    ANEMONE_ASSIGN_OR_RETURN(std::vector<Tensor> results, part.Run(std::move(inputs)));
+    for (size_t i = 0; i < results.size(); ++i) {
+      ANEMONE_RETURN_IF_ERROR(Publish(segment.outputs[i], {std::move(results[i]), {}}));
+    }
+    return absl::OkStatus();
+  }
+
   absl::Status RunCpu(int index) {
     const Segment& segment = s_.plan_.segments[index];
+    const PlainPart* const plain = (*s_.cpu_parts_)[index].plain.get();
+    if (plain != nullptr) return RunPlain(index, *plain);
     std::vector<CpuValue> inputs;
     for (ValueId v : segment.inputs) {
       ANEMONE_ASSIGN_OR_RETURN(CpuValue value, state_.values[v].ToCpuValue(s_.runtime_));
@@ -330,8 +349,9 @@ class Scheduler::Runner {
   Trace* trace_;
   HazardLog* hazards_;
   const Resident* resident_;
-  std::vector<std::atomic<int>> waiting_;  // by segment: dependencies that have not ended
-  tbb::task_group tasks_;
+  // Unless the segments are a sequence; `waiting_`: by segment, dependencies that have not ended.
+  std::vector<std::atomic<int>> waiting_;
+  std::optional<tbb::task_group> tasks_;
   std::atomic<bool> failed_{false};
   std::mutex error_mutex_;
   absl::Status first_error_;
@@ -347,7 +367,11 @@ absl::StatusOr<std::vector<RunValue>> Scheduler::RunIn(RunState& state, absl::Sp
   if (!ran.ok()) PutBackRows(state);
   ANEMONE_RETURN_IF_ERROR(ran);
   std::vector<RunValue> outputs;
-  for (ValueId v : graph_.outputs) outputs.push_back(state.ValueOf(graph_, v));
+  outputs.reserve(graph_.outputs.size());
+  for (auto v = graph_.outputs.begin(); v != graph_.outputs.end(); ++v) {
+    const bool again = std::find(v + 1, graph_.outputs.end(), *v) != graph_.outputs.end();
+    outputs.push_back(again ? state.ValueOf(graph_, *v) : state.TakeValue(graph_, *v));
+  }
   state.Clear(graph_.values.size());
   return outputs;
 }
@@ -384,11 +408,12 @@ absl::StatusOr<std::vector<OnnxValue>> Scheduler::Run(std::vector<OnnxValue> inp
     }
   }
   const absl::Span<RunValue> taken = absl::MakeSpan(given);
-  ANEMONE_ASSIGN_OR_RETURN(const std::vector<RunValue> made,
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<RunValue> made,
                            resident == nullptr
                                ? RunAlone(taken, {}, trace, hazards)
                                : RunIn(*resident->surfaces, taken, {}, trace, hazards, resident));
   std::vector<OnnxValue> outputs;
+  outputs.reserve(made.size());
   for (size_t i = 0; i < made.size(); ++i) {
     const ValueId v = graph_.outputs[i];
     const auto input = std::find(graph_.inputs.begin(), graph_.inputs.end(), v);
@@ -400,7 +425,7 @@ absl::StatusOr<std::vector<OnnxValue>> Scheduler::Run(std::vector<OnnxValue> inp
       outputs.emplace_back();
       continue;
     }
-    auto output = made[i].ToOnnxValue();
+    auto output = std::move(made[i]).ToOnnxValue();
     if (!output.ok()) {
       if (resident != nullptr) PutBackRows(*resident->surfaces);
       return Annotated(output.status(), absl::StrCat("output '", graph_.values[v].name, "'"));

@@ -25,7 +25,9 @@ namespace {
 absl::StatusOr<std::map<std::string, Tensor>> TensorsOf(absl::StatusOr<NamedValues> made) {
   ANEMONE_RETURN_IF_ERROR(made.status());
   std::map<std::string, Tensor> tensors;
-  for (auto& [name, value] : *made) tensors[name] = std::move(value.tensor);
+  for (auto& [name, value] : *made) {
+    tensors.emplace_hint(tensors.end(), name, std::move(value.tensor));
+  }
   return tensors;
 }
 
@@ -42,13 +44,13 @@ absl::StatusOr<NamedValues> RunWith(const CurrentModel& model, KeptState* state,
   ANEMONE_RETURN_IF_ERROR(model.CheckProcess());
   const TimeLimit limit(model.time_limit());
   ANEMONE_RETURN_IF_ERROR(add(with));
-  return state == nullptr ? model.Get()->Run(with, trace, nullptr) : state->Run(with, trace);
+  if (state != nullptr) return state->Run(with, trace);
+  return model.Get()->Run(std::move(with), trace, nullptr);
 }
 
-absl::StatusOr<NamedValues> Run(const CurrentModel& model, KeptState* state,
-                                const NamedValues& given, const std::string& adapter,
-                                Trace* trace) {
-  return RunWith(model, state, given, trace,
+absl::StatusOr<NamedValues> Run(const CurrentModel& model, KeptState* state, NamedValues given,
+                                const std::string& adapter, Trace* trace) {
+  return RunWith(model, state, std::move(given), trace,
                  [&](NamedValues& with) { return model.adapters().AddTo(adapter, with); });
 }
 

@@ -31,8 +31,10 @@ struct Life {
   bool to_the_end = false;
 };
 
-// The values with surfaces, in the order in which they are computed.
-std::vector<Life> LivesOf(const Plan& plan, const Graph& graph, SurfacePlan& surfaces) {
+// The values with surfaces, in the order in which they are computed. `ports`: the route with the
+// layouts of the ports.
+std::vector<Life> LivesOf(const Plan& plan, const Graph& graph, Route ports,
+                          SurfacePlan& surfaces) {
   surfaces.slot.assign(graph.values.size(), -1);
   surfaces.layout.resize(graph.values.size());
   std::vector<int> index(graph.values.size(), -1);
@@ -42,7 +44,7 @@ std::vector<Life> LivesOf(const Plan& plan, const Graph& graph, SurfacePlan& sur
       index[v] = static_cast<int>(lives.size());
       lives.push_back({.value = v});
       const Value& value = graph.values[v];
-      surfaces.layout[v] = LayoutOf(PlaceShape(value.dims()), PortFormat(value), plan.route);
+      surfaces.layout[v] = LayoutOf(PlaceShape(value.dims()), PortFormat(value), ports);
     }
     return lives[index[v]];
   };
@@ -101,7 +103,7 @@ std::vector<std::vector<int>> DependenciesOf(const Plan& plan, const Graph& grap
 }
 
 SurfacePlan PlanSurfaces(const Plan& plan, const Graph& graph,
-                         const std::vector<std::vector<int>>& dependencies) {
+                         const std::vector<std::vector<int>>& dependencies, bool packs_ports) {
   SurfacePlan surfaces;
   std::vector<std::vector<bool>> ancestors = AncestorsOf(dependencies);
   std::vector<Life> last_in_slot;
@@ -109,7 +111,8 @@ SurfacePlan PlanSurfaces(const Plan& plan, const Graph& graph,
   for (const Segment& segment : plan.segments) {
     for (const RowWrite& write : RowWritesOf(graph, segment)) before[write.present] = write.past;
   }
-  for (const Life& life : LivesOf(plan, graph, surfaces)) {
+  const Route ports = packs_ports ? Route::kMil : plan.route;
+  for (const Life& life : LivesOf(plan, graph, ports, surfaces)) {
     if (const auto past = before.find(life.value); past != before.end()) {
       surfaces.slot[life.value] = surfaces.slot[past->second];  // an input: it comes first
       continue;

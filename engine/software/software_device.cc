@@ -69,10 +69,16 @@ bool Fuses(const SoftwareOptions& options) {
   return !options.numerics.is_exact() && !options.observed;
 }
 
+// The route with the layouts of the ports.
+Route PortRoute(Route route, const SoftwareOptions& options) {
+  return options.packs_ports ? Route::kMil : route;
+}
+
 SlotPlan PlacementOf(const Network& network, const Views& views, absl::Span<const Chain> chains,
                      Route route, const SoftwareOptions& options) {
-  return PlaceTensors(network, views, chains, InputPorts(network, route),
-                      OutputPorts(network, route),
+  const Route ports = PortRoute(route, options);
+  return PlaceTensors(network, views, chains, InputPorts(network, ports),
+                      OutputPorts(network, ports),
                       /*inputs_in_place=*/!options.numerics.is_exact());
 }
 
@@ -80,6 +86,7 @@ class SoftwareDevice final : public Device {
  public:
   explicit SoftwareDevice(const SoftwareOptions& options) : options_(options) {}
   std::string name() const override { return "software"; }
+  bool packs_ports() const override { return options_.packs_ports; }
 
   absl::StatusOr<std::unique_ptr<Program>> Compile(const Network& network, const Target& target,
                                                    Route route) override {
@@ -98,7 +105,8 @@ class SoftwareDevice final : public Device {
     auto program = std::make_unique<SoftwareProgram>();
     if (options_.numerics.is_exact()) program->exact = options_.numerics.On(target);
     ANEMONE_RETURN_IF_ERROR(program->units.Prepare(network));
-    program->set_ports(InputPorts(network, route), OutputPorts(network, route));
+    const Route ports = PortRoute(route, options_);
+    program->set_ports(InputPorts(network, ports), OutputPorts(network, ports));
     program->units.Place(program->inputs(), program->outputs(), fuses,
                          /*inputs_in_place=*/!options_.numerics.is_exact());
     Network& own = program->units.network;

@@ -9,7 +9,8 @@
 //     Show(memory->View("probs")->data);           // where the engine wrote it
 //   }
 //
-// The rows of a port may be padded (to 64 bytes, by default): heed the strides.
+// The rows of a port may be padded (to 64 bytes on the engine of a Mac; the software engine packs
+// them): heed the strides.
 #ifndef ANEMONE_SURFACES_H_
 #define ANEMONE_SURFACES_H_
 
