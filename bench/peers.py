@@ -43,6 +43,7 @@ RUNS = ("light_resnet50-random", "light_vgg19-random", "light_squeezenet-random"
         "light_densenet121-random", "light_shufflenet-random", "light_inception_v2-random",
         "ppocr_det", "ppocr_rec", "yolov8n")
 HEAVY_SHARE = 0.5
+PEERS = ("onnxruntime", "openvino")
 BLAMED = 4  # kinds of units that are named in a row below 1.0
 GOAL, HEAVY_GOAL, GOALS = 1.0, 1.3, {"light_vgg19-random": 1.5}
 TEXT_SCALES = {"ppocr_det": 4, "ppocr_rec": 4}  # pixels per dot of a letter
@@ -173,32 +174,36 @@ def memory_ratio(result, peer):
     return memory["anemone"] / memory[peer]
 
 
-def print_row(name, result):
-    """Prints a row and returns whether speed and memory meet the goals."""
+def print_row(name, result, peers):
+    """Prints a row and returns whether speed and memory meet the goals. A peer that does not run
+    the model has none."""
     speed, goal = result["speed_median"], goal_of(name, result)
-    peers = peers_of(result)
     fast = speed["better"] >= goal
-    small = all(memory_ratio(result, peer) < 1 for peer in peers)
+    small = all(memory_ratio(result, peer) < 1 for peer in peers_of(result))
+
+    def cells(value_of):
+        return "".join(f" {value_of(peer):12.2f}" if peer in speed else f" {'-':>12}" for peer in peers)
+
     print(f"{name:26} {result['threads']:7} {result['cpu']:5.2f} "
           f"{100 * result['macs_in_3x3']:5.0f}"
-          + "".join(f" {speed[peer]:12.2f}" for peer in peers)
+          + cells(lambda peer: speed[peer])
           + f" {speed['better']:8.2f} {result['speed_fastest']['better']:8.2f}"
           f" {result['speed_cpu']['better']:8.2f} {goal:5.1f}"
           + f" {'yes' if fast else 'NO':>4}"
-          + "".join(f" {memory_ratio(result, peer):12.2f}" for peer in peers)
+          + cells(lambda peer: memory_ratio(result, peer))
           + f" {'yes' if small else 'NO':>4}", flush=True)
     return fast and small
 
 
 def print_speed(results, failures):
     met, speeds = [], []
+    peers = [peer for peer in PEERS if any(peer in peers_of(result) for _, result in results)]
     for i, (name, result) in enumerate(sorted(results, key=lambda r: r[1]["speed_median"]["better"])):
         if i == 0:
-            peers = peers_of(result)
             print(f"{'times as fast as':26} threads   cpu   3x3" + "".join(f" {p:>12}" for p in peers)
                   + "   better  fastest   by cpu  goal  met" + "".join(f" {p + ' mem':>12}" for p in
-                  ("onnxruntime", "openvino") if p in peers) + "  met")
-        met.append(print_row(name, result))
+                  peers) + "  met")
+        met.append(print_row(name, result, peers))
         speeds.append(result["speed_median"]["better"])
         if "blamed" in result:
             print(f"{'':26}   {result['blamed']}", flush=True)

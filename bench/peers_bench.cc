@@ -34,6 +34,7 @@ namespace anemone {
 namespace {
 
 constexpr int kWarmUps = 2;
+constexpr char kOpenVino[] = "openvino";
 
 struct BenchOptions {
   Options options;
@@ -61,22 +62,40 @@ std::vector<Entry> Entries(const BenchOptions& bench) {
   entries.push_back({"onnxruntime", [&o]() -> absl::StatusOr<std::unique_ptr<Contestant>> {
                        return std::make_unique<OrtContestant>(o.settings.threads);
                      }});
-  entries.push_back({"openvino", [&bench]() -> absl::StatusOr<std::unique_ptr<Contestant>> {
+  entries.push_back({kOpenVino, [&bench]() -> absl::StatusOr<std::unique_ptr<Contestant>> {
                        return OpenVino::Open(bench.openvino, bench.options.settings.threads);
                      }});
   return entries;
 }
 
+void WarnWithoutOpenVino(const absl::Status& status) {
+  std::fprintf(stderr, "peers_bench: warning: OpenVINO is not measured: %s\n",
+               std::string(status.message()).c_str());
+}
+
+// Calls use() for each. OpenVINO, the last, does not run every model: it is left out if it fails.
+template <class Use>
+absl::Status UseEach(std::vector<Entry>& entries, const Use& use) {
+  for (size_t i = 0; i < entries.size(); ++i) {
+    absl::Status used = use(entries[i]);
+    if (used.ok()) continue;
+    if (entries[i].name != kOpenVino) return used;
+    WarnWithoutOpenVino(used);
+    entries.pop_back();
+  }
+  return absl::OkStatus();
+}
+
 absl::Status MeasureMemory(const std::string& path, const Arrays& inputs,
                            std::vector<Entry>& entries) {
-  for (Entry& entry : entries) {
+  return UseEach(entries, [&](Entry& entry) -> absl::Status {
     ANEMONE_ASSIGN_OR_RETURN(entry.memory, PeakMemoryOf([&]() -> absl::Status {
                                ANEMONE_ASSIGN_OR_RETURN(auto contestant, entry.make());
                                ANEMONE_RETURN_IF_ERROR(contestant->Load(path, inputs));
                                return contestant->Run();
                              }));
-  }
-  return absl::OkStatus();
+    return absl::OkStatus();
+  });
 }
 
 // Processor time of this process, all threads.
@@ -90,11 +109,12 @@ double CpuMilliseconds() {
 // processes used the core.
 absl::StatusOr<double> MeasureTimes(const std::string& path, const Arrays& inputs,
                                     const Options& options, std::vector<Entry>& entries) {
-  for (Entry& entry : entries) {
+  ANEMONE_RETURN_IF_ERROR(UseEach(entries, [&](Entry& entry) -> absl::Status {
     ANEMONE_ASSIGN_OR_RETURN(entry.contestant, entry.make());
     ANEMONE_RETURN_IF_ERROR(entry.contestant->Load(path, inputs));
     for (int i = 0; i < kWarmUps; ++i) ANEMONE_RETURN_IF_ERROR(entry.contestant->Run());
-  }
+    return absl::OkStatus();
+  }));
   absl::Status status;
   double cpu = 0, wall = 0;
   for (int i = 0; i < options.repeat && status.ok(); ++i) {
@@ -244,8 +264,7 @@ absl::StatusOr<Json> Measure(const std::string& path, const BenchOptions& bench)
   ANEMONE_ASSIGN_OR_RETURN(Arrays inputs, InputsOf(path, options));
   std::vector<Entry> entries = Entries(bench);
   if (absl::Status found = OpenVino::Find(bench.openvino); !found.ok()) {
-    std::fprintf(stderr, "peers_bench: warning: OpenVINO is not measured: %s\n",
-                 std::string(found.message()).c_str());
+    WarnWithoutOpenVino(found);
     entries.pop_back();
   }
   Json result = {{"path", path}, {"threads", options.settings.threads}, {"repeat", options.repeat}};
