@@ -1,8 +1,8 @@
 // provider/cpu_parts.h: the CPU segments of a plan as sessions of ONNX Runtime, unless they need
 // none (plain_part.h).
 //
-//   const auto open = [&]() -> absl::StatusOr<std::shared_ptr<const OrtRuntime>> { return runtime; };
-//   ANEMONE_ASSIGN_OR_RETURN(auto parts, MakeCpuParts(open, graph, plan, nullptr));
+//   ANEMONE_ASSIGN_OR_RETURN(
+//       auto parts, MakeCpuParts([&] { return runtime.Get(); }, graph, plan, nullptr));
 //
 // A segment runs the file's own nodes if it has all nodes that they became: ONNX Runtime fuses what
 // exporters and quantizers write, and not what our import made of it. Any other segment runs the
