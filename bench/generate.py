@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
 """Compare the generation of tokens with ONNX Runtime and OpenVINO.
 
-    bench/generate.py [--threads 1,2] [--weights fp16,int4] [--prompt N] [--new N] [--repeat N] [--openvino PYTHON]
+    bench/generate.py [--threads 1,2] [--weights fp16,int4] [--prompt N] [--new N] [--repeat N] [--cpu]
+                      [--openvino PYTHON]
 
 Decoders with random weights (tests/small_decoder.py; with int4, tests/grouped_decoder.py, the form of ONNX Runtime
 GenAI with MatMulNBits) run a prompt and then one token after the other. ONNX Runtime passes the cache by IO binding,
 with 4-bit weights in buffers that past and present share; OpenVINO keeps it as state. Each contestant is a process of
-its own, the others wait, and each measurement is the best of --repeat by turns. Ratios above 1: Anemone is faster, or
-needs less memory. --openvino: a Python with the packages openvino, onnx and numpy; by default the one that runs this.
-With --new above 100, "last/16th" is the time of the last tokens relative to that of tokens near the 16th.
+its own. They take turns, --repeat rounds of a prompt and its new tokens while the others wait, and the best round of
+each counts. Ratios above 1: Anemone is faster, or needs less memory. --cpu: the processor's time counts, for a machine
+that others use; only with one thread. --openvino: a Python with the packages openvino, onnx and numpy; by default the
+one that runs this. With --new above 100, "last/16th" is the time of the last tokens relative to that of tokens near the 16th.
 Build the target python_package first.
 """
 
@@ -134,26 +136,21 @@ class OpenVino(Ported):
         return int(made["logits"][0, -1].argmax())
 
 
-def measure(kind, path, threads, prompt, new, repeat):
-    """Lines of JSON: best tokens a second of prefill and decode, and peak memory in MB."""
+def serve(kind, path, threads, prompt, new, cpu):
+    """Answers each line of the input with a round, as a line of JSON: seconds of the prompt and of each new token."""
+    clock = time.process_time if cpu else time.perf_counter
     made = {OURS: Anemone, ORT: OnnxRuntime, OPENVINO: OpenVino}[kind](path, threads, prompt + new)
-    best = {"prefill": 0.0, "decode": 0.0}
-    for run in range(repeat + 1):  # the first one compiles
-        begun = time.perf_counter()
+    for _ in sys.stdin:
+        times = [clock()]
         made.start(tokens_of(prompt))
-        times = [time.perf_counter()]
+        times.append(clock())
         for _ in range(new):
             made.next()
-            times.append(time.perf_counter())
-        if run == 0:
-            continue
-        best["prefill"] = max(best["prefill"], prompt / (times[0] - begun))
-        best["decode"] = max(best["decode"], new / (times[-1] - times[0]))
-        steps = [after - before for before, after in zip(times, times[1:])]
-        best["growth"] = statistics.median(steps[-16:]) / statistics.median(steps[8:24]) if new > 100 else None
-    # Not ru_maxrss, which begins with the peak of the process that started this one.
-    status = pathlib.Path("/proc/self/status").read_text()
-    print(json.dumps({**best, "peak_mb": int(re.search(r"VmHWM:\s*(\d+)", status)[1]) / 1024}))
+            times.append(clock())
+        # Not ru_maxrss, which begins with the peak of the process that started this one.
+        peak = re.search(r"VmHWM:\s*(\d+)", pathlib.Path("/proc/self/status").read_text())
+        print(json.dumps({"times": [after - before for before, after in zip(times, times[1:])],
+                          "peak_mb": int(peak[1]) / 1024}), flush=True)
 
 
 def write_model(kind, path, longest):
@@ -170,29 +167,62 @@ def write_model(kind, path, longest):
     onnx.save(made, path)
 
 
-def child(python, words):
-    done = subprocess.run([python, __file__, "--child", *map(str, words)], capture_output=True, text=True,
-                          env={**os.environ, "ANEMONE_PROGRAM_CACHE": ""})
-    if done.returncode != 0:
-        return (done.stderr.strip().splitlines() or ["?"])[-1]
-    return json.loads(done.stdout.splitlines()[-1])
+class Contestant:
+    """A process that waits while the others run; and the best of its rounds."""
+
+    def __init__(self, python, words):
+        self.process = subprocess.Popen([python, __file__, "--child", *map(str, words)], text=True,
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                        env={**os.environ, "ANEMONE_PROGRAM_CACHE": ""})
+        self.prompt, self.new = words[3:5]
+        self.error, self.rounds = None, 0
+        self.prefill = self.decode = self.peak_mb = 0
+        self.growth = None
+
+    def round(self):
+        """Does not count the first one, which compiles."""
+        if self.error:
+            return
+        try:
+            print("go", file=self.process.stdin, flush=True)
+            line = self.process.stdout.readline()
+        except BrokenPipeError:
+            line = ""
+        if not line:
+            self.error = (self.process.communicate()[1].strip().splitlines() or ["?"])[-1]
+            return
+        made = json.loads(line)
+        self.peak_mb = made["peak_mb"]
+        self.rounds += 1
+        if self.rounds == 1:
+            return
+        first, *steps = made["times"]
+        self.prefill = max(self.prefill, self.prompt / first)
+        # The median: another process of the machine may hold up a few tokens.
+        self.decode = max(self.decode, 1 / statistics.median(steps))
+        if self.new > 100:
+            self.growth = statistics.median(steps[-16:]) / statistics.median(steps[8:24])
+
+    def end(self):
+        if not self.error:
+            self.process.communicate()
 
 
 def row(kind, made, ours):
-    if isinstance(made, str):
-        return f"  {kind:12} failed: {made}"
-    ratios = "" if made is ours or isinstance(ours, str) else (
-        f"   anemone: prefill {ours['prefill'] / made['prefill']:.2f}, decode {ours['decode'] / made['decode']:.2f}, "
-        f"memory {made['peak_mb'] / ours['peak_mb']:.2f}")
-    growth = f", last/16th {made['growth']:.2f}" if made["growth"] else ""
-    return (f"  {kind:12} prefill {made['prefill']:7.0f} tokens/s, decode {made['decode']:6.0f} tokens/s, "
-            f"{made['peak_mb']:5.0f} MB{growth}{ratios}")
+    if made.error:
+        return f"  {kind:12} failed: {made.error}"
+    ratios = "" if made is ours or ours.error else (
+        f"   anemone: prefill {ours.prefill / made.prefill:.2f}, decode {ours.decode / made.decode:.2f}, "
+        f"memory {made.peak_mb / ours.peak_mb:.2f}")
+    growth = f", last/16th {made.growth:.2f}" if made.growth else ""
+    return (f"  {kind:12} prefill {made.prefill:7.0f} tokens/s, decode {made.decode:6.0f} tokens/s, "
+            f"{made.peak_mb:5.0f} MB{growth}{ratios}")
 
 
 def main():
     if sys.argv[1:2] == ["--child"]:
         kind, path, *numbers = sys.argv[2:]
-        return measure(kind, path, *map(int, numbers))
+        return serve(kind, path, *map(int, numbers))
     sys.path.insert(0, str(ROOT))
     from models import manifest
 
@@ -201,7 +231,8 @@ def main():
     parser.add_argument("--weights", default="fp16,int4")
     parser.add_argument("--prompt", type=int, default=128)
     parser.add_argument("--new", type=int, default=64)
-    parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--repeat", type=int, default=6)
+    parser.add_argument("--cpu", action="store_true")
     parser.add_argument("--openvino", default=sys.executable)
     manifest.use_own_python()
     arguments = parser.parse_args()
@@ -210,9 +241,14 @@ def main():
             path = pathlib.Path(folder) / f"{weights}.onnx"
             write_model(weights, path, 2048)
             for threads in arguments.threads.split(","):
-                numbers = (path, threads, arguments.prompt, arguments.new, arguments.repeat)
-                made = {kind: child(arguments.openvino if kind == OPENVINO else sys.executable, (kind, *numbers))
+                numbers = (path, threads, arguments.prompt, arguments.new, int(arguments.cpu))
+                made = {kind: Contestant(arguments.openvino if kind == OPENVINO else sys.executable, (kind, *numbers))
                         for kind in (OURS, ORT, OPENVINO)}
+                for _ in range(arguments.repeat + 1):
+                    for contestant in made.values():
+                        contestant.round()
+                for contestant in made.values():
+                    contestant.end()
                 print(f"{weights}, {threads} threads, prompt of {arguments.prompt}, {arguments.new} new tokens")
                 for kind, result in made.items():
                     print(row(kind, result, made[OURS]))

@@ -15,7 +15,6 @@
 #define HWY_TARGET_INCLUDE "math/gemm/gemm.cc"
 #include "hwy/foreach_target.h"
 // hwy/foreach_target.h must come before the "-inl" headers.
-#include "math/gemm/code_products-inl.h"
 #include "math/gemm/gemm-inl.h"
 #include "math/gemm/one_row-inl.h"
 
@@ -39,9 +38,6 @@ HWY_INLINE void MultiplyCoded(const GemmOperands& g, const float* a, int64_t pan
   }
 }
 
-// The epilogue is applied to this many columns at a time, while they are in the cache.
-constexpr int64_t kFinishedColumns = 4 * kRowColumns;
-
 // The same as ComputeStreamed() for one row, whose result is contiguous, and a dense B.
 HWY_INLINE void ComputeRow(const GemmOperands& g, int64_t row, int64_t column, int64_t columns) {
   float* a = ThreadScratch<float>(ScratchUse::kPanelA, g.k);
@@ -60,12 +56,10 @@ HWY_INLINE void ComputeRow(const GemmOperands& g, int64_t row, int64_t column, i
   }
 }
 
-// Computes the same as MultiplyBlock(), except for the bits of products with codes, but reads a
-// packed B as it is stored. B must be dense, or `rows` at most 8. A is packed once, B is not packed
-// again.
+// Computes the same as MultiplyBlock(), but reads a packed B as it is stored. B must be dense, or
+// `rows` at most 8. A is packed once, B is not packed again.
 void ComputeStreamed(const GemmOperands& g, int64_t row, int64_t rows, int64_t column,
                      int64_t columns) {
-  if (g.b_panels->multiplies_codes && MultiplyByCodes(g, row, rows, column, columns)) return;
   if (rows == 1 && g.b_panels->form == WeightForm::kDense && g.c_column == 1) {
     return ComputeRow(g, row, column, columns);
   }
@@ -199,6 +193,7 @@ Way ChooseWay(const GemmShape& shape, const GemmOperands& g, int64_t copies) {
   const int64_t threads = ThreadCount();
   const BlockSize size{shape.m, shape.n};
   if (g.even_columns != nullptr) return {MultiplyByStrassen, StrassenCut(g, copies, threads)};
+  if (CodesPay(g)) return {MultiplyByCodes, CodesCut(g, copies, threads)};
   if (g.b_panels != nullptr && (shape.m <= kTileRows || (g.b_panels->form == WeightForm::kDense &&
                                                          HWY_DYNAMIC_DISPATCH(StreamsHalves)()))) {
     return {HWY_DYNAMIC_DISPATCH(ComputeStreamed), ChooseStreamed(size, shape.k, copies, threads)};

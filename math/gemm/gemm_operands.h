@@ -38,6 +38,9 @@ struct RowProduct {
 // The columns that are computed together, on any instruction set, divide this.
 inline constexpr int64_t kRowColumns = 2 * kPanelColumns;
 
+// The epilogue is applied to this many columns at a time, while they are in the cache.
+inline constexpr int64_t kFinishedColumns = 4 * kRowColumns;
+
 // The values of a packed matrix as [column / 48][k][48] (gemm.cc).
 class PackedMatrix;
 const WeightPanels& PanelsOf(const PackedMatrix& matrix);
@@ -48,6 +51,16 @@ bool StrassenPays(const GemmOperands& g);
 Cut StrassenCut(const GemmOperands& g, int64_t copies, int64_t threads);
 void MultiplyByStrassen(const GemmOperands& g, int64_t row, int64_t rows, int64_t column,
                         int64_t columns);
+
+// Products with affine codes as integers (code_products.cc): whether that is possible, and faster
+// than floats; how the product is divided into tasks; and one task.
+bool CodesPay(const GemmOperands& g);
+Cut CodesCut(const GemmOperands& g, int64_t copies, int64_t threads);
+void MultiplyByCodes(const GemmOperands& g, int64_t row, int64_t rows, int64_t column,
+                     int64_t columns);
+// Whether they use AVX512-VNNI, by default if the processor has it. Returns the value before. For
+// tests.
+bool SetVnni(bool uses);
 
 }  // namespace anemone::math
 

@@ -7,7 +7,7 @@
 // for bit (numerics.json cmp-order, cmp-stream), so results do not depend on the form. There are
 // two exceptions: large layers with dense weights, which winograd.cc, strassen_conv.cc and
 // strassen_gemm.cc compute differently, and products of few rows with affine codes
-// (code_products-inl.h).
+// (code_products.cc).
 #ifndef ANEMONE_MATH_GEMM_WEIGHT_PANELS_H_
 #define ANEMONE_MATH_GEMM_WEIGHT_PANELS_H_
 
@@ -43,7 +43,7 @@ struct WeightPanels {
   std::vector<float> scales;         // [panel][depth / run][width]
   std::vector<uint8_t> zero_points;  // the same; or empty: all are zero_point
   int zero_point = 0;
-  bool multiplies_codes = false;  // whether code_products-inl.h may be used
+  bool multiplies_codes = false;  // whether code_products.cc may be used
   std::vector<float> table;       // kPalette: 256 or 16 values
 
   BitMask mask;              // kSparse: the elements that are stored

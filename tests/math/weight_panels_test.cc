@@ -1,5 +1,5 @@
 // Compressed weights must give the same bits as the same weights in fp16, for every instruction
-// set, and take less memory. Products of few rows with affine codes are nearer to the exact sums.
+// set, and take less memory. Products with affine codes as integers are nearer to the exact sums.
 #include "math/gemm/weight_panels.h"
 
 #include <gtest/gtest.h>
@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "math/conv/conv.h"
 #include "math/gemm/gemm.h"
+#include "math/gemm/gemm_operands.h"
 #include "math/gemm/panels.h"
 #include "tests/math/math_testing.h"
 
@@ -123,8 +124,16 @@ struct TestWeights {
   };
 };
 
-// Products of at most this many rows are computed from the codes.
+// Convolutions of at most this many places are computed from the codes.
 constexpr int64_t kFewRows = 8;
+
+// Runs `body` with VNNI, if this machine has it, and without.
+void WithAndWithoutVnni(const std::function<void()>& body) {
+  body();
+  const bool has = SetVnni(false);
+  if (has) body();
+  SetVnni(has);
+}
 
 // The tolerance of an element: half an ulp of the result, for each block of 32 terms at most 2^-15
 // of its largest element times each weight, and the error of fp32 sums.
@@ -170,7 +179,7 @@ void CheckGemm(Form form, int64_t m, int64_t k, int64_t n, MatrixOrder order) {
   std::vector<Half> a = Numbers(m * k, 3);
   const GemmShape shape{.m = m, .k = k, .n = n};
   const std::vector<Half> got = Product(packed, shape, a, RowMajor(k));
-  if (m > kFewRows || w.coded.form != WeightForm::kAffine) {
+  if (!CodesPay({.m = m, .b_panels = &PanelsOf(packed)})) {
     return ExpectSame(got, Product(dense, shape, a, RowMajor(k)));
   }
   ExpectNear(w, order, k, n, a, got);
@@ -183,23 +192,72 @@ void CheckGemm(Form form, int64_t m, int64_t k, int64_t n, MatrixOrder order) {
   const std::string key =
       absl::StrCat(NameOf(form), m, " ", k, " ", n, " ", static_cast<int>(order));
   ExpectSame(got, first.try_emplace(key, got).first->second);
-  // Elements that are not finite are multiplied as floats.
-  a[k / 2] = kHalfInfinity;
-  ExpectSame(Product(packed, shape, a, RowMajor(k)), Product(dense, shape, a, RowMajor(k)));
+  // A row with an element that is not finite is multiplied as floats, the others as before.
+  const int64_t row = m / 2;
+  a[row * k + k / 2] = kHalfInfinity;
+  std::vector<Half> want = got;
+  const std::vector<Half> floats = Product(dense, shape, a, RowMajor(k));
+  std::copy_n(floats.begin() + row * n, n, want.begin() + row * n);
+  ExpectSame(Product(packed, shape, a, RowMajor(k)), want);
 }
 
 TEST(WeightPanelsTest, ProductsAreThoseOfTheFoldedWeight) {
   ForEachSimdTarget([] {
-    for (Form form : kForms) {
-      for (MatrixOrder order : {MatrixOrder::kRowMajor, MatrixOrder::kColumnMajor}) {
-        for (int64_t m : {1, 5, 8, 20}) {
-          CheckGemm(form, m, 800, 100, order);  // more than one pass over the depth
-          CheckGemm(form, m, 64, 48, order);
-          CheckGemm(form, m, 7, 3, order);
+    WithAndWithoutVnni([] {
+      for (Form form : kForms) {
+        for (MatrixOrder order : {MatrixOrder::kRowMajor, MatrixOrder::kColumnMajor}) {
+          for (int64_t m : {1, 5, 8, 22}) {
+            CheckGemm(form, m, 800, 100, order);  // more than one pass over the depth
+            CheckGemm(form, m, 64, 48, order);
+            CheckGemm(form, m, 7, 3, order);
+          }
         }
       }
-    }
+    });
   });
+}
+
+// Integers just below a power of two, whose upper byte would be 128, get one bit less.
+TEST(WeightPanelsTest, LargestElementsFitTheirBytes) {
+  constexpr int64_t kTerms = 64, kColumns = 48;
+  ForEachSimdTarget([] {
+    WithAndWithoutVnni([] {
+      for (Form form : {Form::kInt8, Form::kUInt8, Form::kInt4, Form::kUInt4Blocks}) {
+        const TestWeights w(form, kColumns, kTerms, false, 6);
+        const PackedMatrix packed =
+            PackMatrix(kTerms, kColumns, MatrixOrder::kColumnMajor, w.reader(), &w.coded);
+        for (uint16_t bits : {0x3ff7, 0x3ff8, 0x3fff, 0xbff7, 0xbff8, 0xbfff, 0x5bff, 0x0001}) {
+          const std::vector<Half> a(kTerms, Half{bits});
+          ExpectNear(w, MatrixOrder::kColumnMajor, kTerms, kColumns, a,
+                     Product(packed, {.m = 1, .k = kTerms, .n = kColumns}, a, RowMajor(kTerms)));
+        }
+      }
+    });
+  });
+}
+
+// A row has the same bits alone and among many, with one thread and with several.
+TEST(WeightPanelsTest, RowsDoNotDependOnEachOther) {
+  constexpr int64_t kRows = 300, kTerms = 800, kColumns = 400;
+  const TestWeights w(Form::kUInt4Blocks, kColumns, kTerms, false, 8, 32);
+  const MatrixOrder order = MatrixOrder::kColumnMajor;
+  const PackedMatrix packed = PackMatrix(kTerms, kColumns, order, w.reader(), &w.coded);
+  if (!CodesPay({.m = kRows, .b_panels = &PanelsOf(packed)})) GTEST_SKIP();
+  std::vector<Half> a = Numbers(kRows * kTerms, 3);
+  a[100 * kTerms] = kHalfInfinity;
+  std::vector<Half> want;
+  for (int64_t row = 0; row < kRows; ++row) {
+    const std::vector<Half> one =
+        Product(packed, {.m = 1, .k = kTerms, .n = kColumns},
+                absl::MakeConstSpan(a).subspan(row * kTerms, kTerms), RowMajor(kTerms));
+    want.insert(want.end(), one.begin(), one.end());
+  }
+  for (int threads : {1, 3}) {
+    WithThreads(threads, [&] {
+      ExpectSame(Product(packed, {.m = kRows, .k = kTerms, .n = kColumns}, a, RowMajor(kTerms)),
+                 want);
+    });
+  }
 }
 
 // Codes are expanded if words have codes of two blocks, or if a weight is not finite in fp16.
