@@ -1,20 +1,126 @@
 #include "math/core/parallel.h"
 
-#include "tbb/blocked_range.h"
-#include "tbb/parallel_for.h"
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <exception>
+#include <memory>
+
+#include "hwy/cache_control.h"
 #include "tbb/task_arena.h"
 
 namespace anemone::math {
+namespace {
+
+// A loop that is being computed. Threads claim its pieces.
+struct Job {
+  Job(int64_t of, int64_t step, absl::FunctionRef<void(int64_t, int64_t)> each)
+      : count(of), piece(step), body(each) {}
+
+  const int64_t count, piece;
+  const absl::FunctionRef<void(int64_t, int64_t)> body;
+  std::atomic<int64_t> next = 0;
+  std::atomic<bool> failed = false;
+  std::exception_ptr error;  // the first, by the thread that set `failed`
+
+  // Computes pieces until none is left.
+  void Work() {
+    for (int64_t begin = next.fetch_add(piece); begin < count; begin = next.fetch_add(piece)) {
+      try {
+        body(begin, std::min(begin + piece, count));
+      } catch (...) {
+        next = count;
+        if (!failed.exchange(true)) error = std::current_exception();
+      }
+    }
+  }
+};
+
+// The loops of one thread, and workers of its arena that help with them. A decoder has dozens of
+// loops of a few microseconds for each token, and waking a worker takes longer than such a loop. So
+// a helper stays for a while after a loop, and looks for the next one.
+class Team {
+ public:
+  // False if this thread is computing a loop already.
+  bool Run(Job& job, int64_t threads);
+
+ private:
+  static constexpr std::chrono::microseconds kPatience{200};
+
+  void Help();
+
+  std::atomic<Job*> job_ = nullptr;
+  std::atomic<uint64_t> loops_ = 0;   // counts them, so that a helper enters each once
+  std::atomic<int64_t> inside_ = 0;   // helpers that may be using *job_
+  std::atomic<int64_t> helpers_ = 0;  // those that were asked for and have not left
+  bool busy_ = false;
+
+  friend std::shared_ptr<Team>& OwnTeam();
+  std::weak_ptr<Team> self_;
+};
+
+// The team of the calling thread.
+std::shared_ptr<Team>& OwnTeam() {
+  thread_local std::shared_ptr<Team> team = [] {
+    auto made = std::make_shared<Team>();
+    made->self_ = made;
+    return made;
+  }();
+  return team;
+}
+
+bool Team::Run(Job& job, int64_t threads) {
+  if (busy_) return false;
+  busy_ = true;
+  loops_.fetch_add(1);
+  job_ = &job;
+  const int64_t wanted = std::min(threads - 1, (job.count - 1) / job.piece);
+  while (helpers_ < wanted) {
+    helpers_.fetch_add(1);
+    tbb::this_task_arena::enqueue([team = self_.lock()] { team->Help(); });
+  }
+  job.Work();
+  // A helper that enters from now on sees no job; those inside have it until they leave.
+  job_ = nullptr;
+  while (inside_ != 0) hwy::Pause();
+  busy_ = false;
+  return true;
+}
+
+void Team::Help() {
+  constexpr int kLooks = 64;  // between looks at the clock
+  using Clock = std::chrono::steady_clock;
+  uint64_t last = 0;
+  for (Clock::time_point until = Clock::now() + kPatience; Clock::now() < until;) {
+    for (int look = 0; look < kLooks; ++look, hwy::Pause()) {
+      const uint64_t loop = loops_;
+      if (loop == last || job_ == nullptr) continue;
+      inside_.fetch_add(1);
+      if (Job* job = job_; job != nullptr) {
+        job->Work();
+        until = Clock::now() + kPatience;
+      }
+      inside_.fetch_sub(1);
+      last = loop;
+    }
+  }
+  helpers_.fetch_sub(1);
+}
+
+}  // namespace
 
 int64_t ThreadCount() { return tbb::this_task_arena::max_concurrency(); }
 
 void ParallelFor(int64_t count, int64_t grain, absl::FunctionRef<void(int64_t, int64_t)> body) {
   if (count <= 0) return;
   if (grain < 1) grain = 1;
-  if (count <= grain || ThreadCount() == 1) return body(0, count);
-  tbb::parallel_for(
-      tbb::blocked_range<int64_t>(0, count, grain),
-      [&](const tbb::blocked_range<int64_t>& range) { body(range.begin(), range.end()); });
+  const int64_t threads = ThreadCount();
+  if (count <= grain || threads == 1) return body(0, count);
+  // Several pieces for each thread, because one may be held up.
+  constexpr int64_t kPieces = 4;
+  Job job(count, std::max(grain, count / (kPieces * threads)), body);
+  if (!OwnTeam()->Run(job, threads)) return body(0, count);
+  if (job.failed) std::rethrow_exception(job.error);
 }
 
 void RunAlone(absl::FunctionRef<void()> body) { tbb::this_task_arena::isolate(body); }

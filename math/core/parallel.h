@@ -5,8 +5,10 @@
 //   });
 //
 // Work is divided by output elements, never within one sum, so results do not depend on the number
-// of threads. The pieces run in the oneTBB arena of the calling thread. A body must not start
-// parallel work: it may be using the scratch of its thread.
+// of threads. The pieces run on the calling thread and on workers of its oneTBB arena. A worker
+// that has helped looks for the next loop of the same thread for 200 microseconds, because to wake
+// it takes longer than many loops. A body must not start parallel work: it may be using the scratch
+// of its thread.
 #ifndef ANEMONE_MATH_CORE_PARALLEL_H_
 #define ANEMONE_MATH_CORE_PARALLEL_H_
 

@@ -147,8 +147,9 @@ struct WordProducts<CodeOrder::kBytes, kBits, kVectors> {
 template <CodeOrder kOrder, int kBits, int kRows, int kVectors>
 HWY_INLINE void CodeColumns(const WeightPanels& w, int64_t panel, int64_t inside, const CodeRows& a,
                             int64_t row, float* tile) {
-  // As many bytes ahead as memory needs; the hardware prefetches less at the end of a page.
-  constexpr int64_t kAheadWords = 2048;
+  // 4-bit codes come with many scales, and are read faster if they are prefetched; codes of 8 bits
+  // are read faster if the hardware follows them by itself.
+  [[maybe_unused]] constexpr int64_t kAheadWords = 2048;
   const DF df;
   const DI di;
   const DU du;
@@ -172,7 +173,7 @@ HWY_INLINE void CodeColumns(const WeightPanels& w, int64_t panel, int64_t inside
       VU codes[kVectors];
       HWY_UNROLL(3)
       for (int v = 0; v < kVectors; ++v) {
-        hwy::Prefetch(at + kAheadWords + v * kLanes);
+        if constexpr (kBits == 4) hwy::Prefetch(at + kAheadWords + v * kLanes);
         codes[v] = hn::LoadU(du, at + v * kLanes);
       }
       HWY_UNROLL(2)
@@ -257,8 +258,8 @@ HWY_INLINE void ExpandPairs(const WeightPanels& w, int64_t panel, int64_t first,
 // those blocks, `scales` the scales of the panel from the first of these columns on.
 template <bool kVnni, int kRows, int kVectors>
 HWY_NOINLINE void AddPairTile(const WeightPanels& w, const uint32_t* b, const float* scales,
-                            const CodeRows& a, int64_t row, int64_t first, int64_t last,
-                            float* tile) {
+                              const CodeRows& a, int64_t row, int64_t first, int64_t last,
+                              float* tile) {
   const DF df;
   const DI di;
   const DU du;
@@ -431,7 +432,8 @@ Cut CodesCut(const GemmOperands& g, int64_t copies, int64_t threads) {
   // The rows of a part, as integers, fit half of the second-level cache.
   constexpr int64_t kMostRows = 512, kMostIntegers = 1 << 18;
   const int64_t most = kMostIntegers / std::max<int64_t>(g.k, 1) / kTileRows * kTileRows;
-  return CutBlocks({g.m, g.n}, {std::clamp(most, kTileRows, kMostRows), RoundUp(g.n, kPanelColumns)},
+  return CutBlocks({g.m, g.n},
+                   {std::clamp(most, kTileRows, kMostRows), RoundUp(g.n, kPanelColumns)},
                    {kTileRows, kPanelColumns}, {.b_rows = 4, .a_columns = 8}, copies, threads);
 }
 

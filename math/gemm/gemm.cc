@@ -152,7 +152,9 @@ PackedMatrix::State StateOf(int64_t k, int64_t n, MatrixOrder order, HalfReader 
 
 PackedMatrix PackMatrix(int64_t k, int64_t n, MatrixOrder order, HalfReader values,
                         const CodedWeights* coded, ConstantId id) {
-  const PackKey key = {id, {k, n, static_cast<int64_t>(order)}};
+  // The packed form of a matrix in rows is that of the one in columns which it becomes by a
+  // transpose: a convolution names that one, and shares it.
+  const PackKey key = {order == MatrixOrder::kRowMajor ? id.Derived({k}) : id, {k, n}};
   return PackedMatrix(
       SharedPack<PackedMatrix::State>(key, [&] { return StateOf(k, n, order, values, coded); }));
 }

@@ -13,9 +13,10 @@
 namespace anemone::math {
 namespace {
 
-PackedMatrix Packed(ConstantId id, int64_t k, int64_t n, const std::vector<Half>& values) {
+PackedMatrix Packed(ConstantId id, int64_t k, int64_t n, const std::vector<Half>& values,
+                    MatrixOrder order = MatrixOrder::kRowMajor) {
   return PackMatrix(
-      k, n, MatrixOrder::kRowMajor,
+      k, n, order,
       [&](int64_t first, absl::Span<Half> to) {
         std::copy_n(values.data() + first, to.size(), to.data());
       },
@@ -29,6 +30,17 @@ TEST(SharedPack, EqualConstantsOfOneLayoutAreOne) {
   EXPECT_NE(&Packed({1, 2}, 32, 64, values).state(), &one.state());
   EXPECT_NE(&Packed({1, 3}, 64, 32, values).state(), &one.state());
   EXPECT_NE(&Packed({}, 64, 32, values).state(), &Packed({}, 64, 32, values).state());
+}
+
+// A prompt is multiplied by the matrix of the file, a single token by its transpose, as the kernel
+// of a convolution.
+TEST(SharedPack, AMatrixInRowsIsItsTransposeInColumns) {
+  const std::vector<Half> values(64 * 32, kHalfOne);
+  const ConstantId id{3, 4};
+  const PackedMatrix rows = Packed(id, 64, 32, values);
+  const MatrixOrder columns = MatrixOrder::kColumnMajor;
+  EXPECT_EQ(&Packed(id.Derived({64}), 64, 32, values, columns).state(), &rows.state());
+  EXPECT_NE(&Packed(id, 64, 32, values, columns).state(), &rows.state());
 }
 
 TEST(SharedPack, ConvolutionsOfAnySizeShareTheirWeights) {
