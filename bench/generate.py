@@ -10,7 +10,8 @@ with 4-bit weights in buffers that past and present share; OpenVINO keeps it as 
 its own. They take turns, --repeat rounds of a prompt and its new tokens while the others wait, and the best round of
 each counts. Ratios above 1: Anemone is faster, or needs less memory. --cpu: the processor's time counts, for a machine
 that others use; only with one thread. --openvino: a Python with the packages openvino, onnx and numpy; by default the
-one that runs this. With --new above 100, "last/16th" is the time of the last tokens relative to that of tokens near the 16th.
+one that runs this. With --new above 100, "last/16th" is the time of the last tokens relative to that of tokens near
+the 16th.
 Build the target python_package first.
 """
 

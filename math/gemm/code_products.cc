@@ -8,7 +8,7 @@
 // which rounds each weight to fp16; here a weight is not rounded.
 //
 // A processor with AVX512-VNNI adds twice as many products in an instruction as it does of floats:
-// a prompt of 4-bit weights became 1.6 times as fast (bench/generate.py).
+// a prompt of 4-bit weights became 1.5 times as fast (bench/generate.py).
 #include <algorithm>
 #include <atomic>
 #include <cstdint>

@@ -82,8 +82,10 @@ TEST(ParallelTest, ALoopWithinALoopIsComputed) {
 
 TEST(ParallelTest, CallersAtOnce) {
   tbb::task_arena arena(3);
+  constexpr int kCallers = 4;
   std::vector<std::thread> callers;
-  for (int caller = 0; caller < 4; ++caller) {
+  callers.reserve(kCallers);
+  for (int caller = 0; caller < kCallers; ++caller) {
     callers.emplace_back([&] {
       for (int loop = 0; loop < 300; ++loop) {
         arena.execute([&] { ExpectEachOnce(loop % 40 + 2, 1); });
