@@ -5,6 +5,7 @@
 #include <chrono>
 #include <exception>
 #include <memory>
+#include <thread>
 
 #include "hwy/cache_control.h"
 #include "tbb/task_arena.h"
@@ -47,6 +48,7 @@ class Team {
  private:
   static constexpr std::chrono::microseconds kPatience{200};
 
+  bool Ask();  // for one more helper
   void Help();
 
   std::atomic<Job*> job_ = nullptr;
@@ -75,16 +77,32 @@ bool Team::Run(Job& job, int64_t threads) {
   loops_.fetch_add(1);
   job_ = &job;
   const int64_t wanted = std::min(threads - 1, (job.count - 1) / job.piece);
-  while (helpers_ < wanted) {
-    helpers_.fetch_add(1);
-    tbb::this_task_arena::enqueue([team = self_.lock()] { team->Help(); });
+  while (helpers_ < wanted && Ask()) {
   }
   job.Work();
   // A helper that enters from now on sees no job; those inside have it until they leave.
   job_ = nullptr;
-  while (inside_ != 0) hwy::Pause();
+  constexpr int kPauses = 1000;  // after these, the helper has probably been interrupted
+  for (int pauses = 0; inside_ != 0; ++pauses) {
+    if (pauses < kPauses) {
+      hwy::Pause();
+    } else {
+      std::this_thread::yield();
+    }
+  }
   busy_ = false;
   return true;
+}
+
+bool Team::Ask() {
+  helpers_.fetch_add(1);
+  try {
+    tbb::this_task_arena::enqueue([team = self_.lock()] { team->Help(); });
+    return true;
+  } catch (...) {  // no memory: the loop is computed with the helpers that there are
+    helpers_.fetch_sub(1);
+    return false;
+  }
 }
 
 void Team::Help() {
