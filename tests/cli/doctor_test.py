@@ -91,6 +91,16 @@ class Doctor(CliTest):
         self.assertEqual(2, done.returncode)
         self.assertIn("give --self-test", done.stderr)
 
+    def test_files_that_are_no_cases(self):
+        for text, why in (("{", "want JSON"), ("{}", "want JSON"), ("[]", "has no cases"),
+                          ("[" * 10**6 + "]" * 10**6, "nested deeper than 64 levels"),
+                          ('{"compile": ' + "[" * 10**6 + "]" * 10**6 + "}", "nested deeper")):
+            cases = self.folder / "cases.json"
+            cases.write_text(text)
+            self.expect_error(anemone("doctor", "--self-test", cases), why, "cases.json")
+        self.expect_error(anemone("doctor", "--self-test", self.folder), "is a folder")
+        self.expect_error(anemone("doctor", "--self-test", self.folder / "none"), "check the path")
+
     def test_a_cache_that_cannot_be_written(self):
         self.cache.write_text("a file, no folder")
         self.ill("cache", f"{self.cache}/anemone.*cannot be created", "XDG_CACHE_HOME")

@@ -65,6 +65,19 @@ class Train(CliTest):
         self.assertEqual(1, again.returncode)
         self.assertIn("has a checkpoint; give --resume", again.stderr)
 
+    def test_lines_of_metrics_that_are_damaged_are_removed(self):
+        folder = self.folder / "run"
+        self.train("--steps", "2", "--checkpoint", folder)
+        metrics = folder / "metrics.jsonl"
+        first, second = metrics.read_text().splitlines()
+        for damaged in ("", "{", "[1]", '{"step": 1}', '{"step": "1", "loss": 1, "seconds": 1}',
+                        '{"step": 1, "loss": 1, "seconds": "x"}'):
+            metrics.write_text(f"{damaged}\n{first}\n{damaged}\n{second}\n{damaged}")
+            self.train("--steps", "2", "--checkpoint", folder, "--resume")
+            self.assertEqual([first, second], metrics.read_text().splitlines(), damaged)
+        metrics.unlink()
+        self.train("--steps", "3", "--checkpoint", folder, "--resume")
+
     def test_killed_and_resumed_training_has_the_same_bits(self):
         words = ["--steps", "60", "--shuffle", "--seed", "3", "--accumulate", "2",
                  "--checkpoint-every", "7"]

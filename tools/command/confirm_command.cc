@@ -1,7 +1,6 @@
 // `anemone confirm`: checks one operation, or a file of cases, against targets.
 #include <algorithm>
 #include <cstdio>
-#include <fstream>
 #include <memory>
 #include <set>
 #include <string>
@@ -24,6 +23,7 @@
 #include "kernels/mil.h"
 #include "partitioner/plan_json.h"
 #include "provider/settings.h"
+#include "tools/command/case_file.h"
 #include "tools/command/commands.h"
 #include "tools/command/device_answer.h"
 
@@ -39,8 +39,6 @@ struct Case {
   absl::Status error;  // from reading it
 };
 
-constexpr int kDeepest = 64;
-
 // Reads as much as possible: after an error, the other fields of the case are unchanged.
 absl::Status ReadCase(const Json& from, Case& c) {
   if (!from.is_object()) return absl::InvalidArgumentError("want an object");
@@ -53,28 +51,7 @@ absl::Status ReadCase(const Json& from, Case& c) {
 }
 
 absl::StatusOr<std::vector<Case>> ReadProbes(const Options& options) {
-  std::ifstream file(options.probe);
-  if (!file) {
-    return absl::NotFoundError(
-        absl::StrCat("file '", options.probe, "': cannot be read; check the path"));
-  }
-  bool too_deep = false;  // a limit, because parts of it are copied and printed recursively
-  auto keep = [&](int depth, Json::parse_event_t, Json&) {
-    too_deep |= depth > kDeepest;
-    return depth <= kDeepest;
-  };
-  Json json = Json::parse(file, keep, /*allow_exceptions=*/false);
-  if (too_deep) {
-    return absl::InvalidArgumentError(absl::StrCat("file '", options.probe,
-                                                   "': nested deeper than ", kDeepest,
-                                                   " levels; want a list of cases"));
-  }
-  if (json.is_object() && json.contains("compile")) json = json["compile"];
-  if (!json.is_array()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("file '", options.probe,
-                     "': want JSON: a list of cases, or an object with such a list as 'compile'"));
-  }
+  ANEMONE_ASSIGN_OR_RETURN(const Json json, ReadCaseList(options.probe));
   std::vector<Case> cases;
   for (size_t i = 0; i < json.size(); ++i) {
     Case c{.targets = TargetsOf(options.settings), .route = options.settings.route};

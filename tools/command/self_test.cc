@@ -3,7 +3,6 @@
 #include <sys/utsname.h>
 
 #include <algorithm>
-#include <fstream>
 #include <map>
 #include <memory>
 #include <string>
@@ -22,6 +21,7 @@
 #include "kernels/mil.h"
 #include "partitioner/plan_json.h"
 #include "provider/new_file.h"
+#include "tools/command/case_file.h"
 #include "tools/command/commands.h"
 #include "tools/command/device_answer.h"
 #include "tools/command/progress.h"
@@ -32,13 +32,9 @@ namespace {
 
 constexpr char kDefaultOutput[] = "anemone-self-test.json";
 
-absl::StatusOr<Json> ReadCases(const std::string& path) {
-  std::ifstream file(path);
-  Json json = Json::parse(file, nullptr, /*allow_exceptions=*/false);
-  if (json.is_object() && json.contains("compile")) json = json["compile"];
-  if (json.is_array() && !json.empty()) return json;
-  return absl::InvalidArgumentError(
-      absl::StrCat("file '", path, "': want a JSON list of cases, as `confirm --probe` takes"));
+// The name of a case, which may be any JSON.
+Json IdOf(const Json& from) {
+  return from.is_object() && from.contains("id") ? from["id"] : Json();
 }
 
 // Judges one case for `target`, and asks the device.
@@ -72,8 +68,7 @@ absl::StatusOr<std::string> AskCases(const std::vector<Json>& cases) {
   for (const Json& from : cases) {
     auto result = AskCase(from, *device, *host);
     if (!result.ok()) {
-      const Json id = from.is_object() && from.contains("id") ? from["id"] : Json();
-      result = Json{{"id", id}, {"error", std::string(result.status().message())}};
+      result = Json{{"id", IdOf(from)}, {"error", std::string(result.status().message())}};
     }
     results.push_back(*std::move(result));
     if (!CheckAppleDevice().ok()) break;
@@ -128,7 +123,7 @@ class SelfTester {
     }
     ++unknown_;
     document_["results"].push_back(
-        {{"id", cases[0].value("id", "")}, {"error", std::string(made.status().message())}});
+        {{"id", IdOf(cases[0])}, {"error", std::string(made.status().message())}});
     return absl::OkStatus();
   }
 
@@ -156,7 +151,11 @@ class SelfTester {
 };
 
 absl::StatusOr<std::string> Test(const Options& options) {
-  ANEMONE_ASSIGN_OR_RETURN(const Json cases, ReadCases(options.self_test));
+  ANEMONE_ASSIGN_OR_RETURN(const Json cases, ReadCaseList(options.self_test));
+  if (cases.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("file '", options.self_test, "': has no cases"));
+  }
   Progress progress(options.quiet);
   ANEMONE_ASSIGN_OR_RETURN(const Json document, SelfTester(progress).Run(cases));
   const std::string path = options.output.empty() ? kDefaultOutput : options.output;

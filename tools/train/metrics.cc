@@ -1,10 +1,11 @@
 #include "tools/train/metrics.h"
 
 #include <cmath>
-#include <fstream>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "base/mapped_file.h"
 #include "base/status_macros.h"
 #include "engine/formats/json.h"
 #include "engine/formats/parse_json.h"
@@ -24,19 +25,23 @@ std::string LineOf(const Metric& metric) {
 absl::StatusOr<Metrics> Metrics::Open(const std::string& path, int64_t steps) {
   Metrics metrics;
   metrics.path_ = path;
-  std::string kept, line;
+  std::string kept;
   if (steps > 0) {
-    std::ifstream old(path);
-    while (std::getline(old, line)) {
+    const auto old = MappedFile::Open(path);
+    // Whatever else fails must not end in a new file, which would lose the lines.
+    const bool is_new = absl::IsNotFound(old.status()) || absl::IsDataLoss(old.status());
+    if (!old.ok() && !is_new) return old.status();
+    for (absl::string_view line : absl::StrSplit(is_new ? "" : (*old)->text(), '\n')) {
       const auto json = ParseJson(line);
       if (!json.ok() || !json->is_object() || !json->contains("step") ||
-          !(*json)["step"].is_number_integer() || !json->contains("loss")) {
+          !(*json)["step"].is_number_integer() || !json->contains("loss") ||
+          !json->contains("seconds") || !(*json)["seconds"].is_number()) {
         continue;
       }
       const Json& loss = (*json)["loss"];
       const Metric metric = {.step = (*json)["step"].get<int64_t>(),
                              .loss = loss.is_number() ? loss.get<double>() : NAN,
-                             .seconds = json->value("seconds", 0.0)};
+                             .seconds = (*json)["seconds"].get<double>()};
       if (metric.step != static_cast<int64_t>(metrics.all_.size()) + 1 || metric.step > steps) {
         continue;
       }
