@@ -6,6 +6,7 @@
 #include <limits>
 #include <utility>
 
+#include "base/bool_element.h"
 #include "base/float_scan.h"
 #include "base/memory_limit.h"
 #include "base/nibbles.h"
@@ -119,6 +120,8 @@ double NumberAt(const Tensor& tensor, int64_t i) {
   return static_cast<double>(tensor.at<T>(i));
 }
 
+double BoolOf(const Tensor& tensor, int64_t i) { return BoolAt(tensor, i) ? 1 : 0; }
+
 double NibbleOf(const Tensor& tensor, int64_t i) {
   const int bits = NibbleAt(tensor.bytes().data(), tensor.is_fill() ? 0 : i);
   return tensor.type() == DataType::kInt4 && bits > 7 ? bits - 16 : bits;
@@ -129,6 +132,7 @@ double NibbleOf(const Tensor& tensor, int64_t i) {
 NumberReader NumberReaderOf(DataType type) {
   switch (type) {
     case DataType::kBool:
+      return BoolOf;
     case DataType::kUInt8:
       return NumberAt<uint8_t>;
     case DataType::kInt8:

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/annotated.h"
+#include "base/bool_element.h"
 #include "base/deadline.h"
 #include "base/status_macros.h"
 #include "importer/infer/trips.h"
@@ -22,7 +23,7 @@ namespace {
 
 absl::StatusOr<bool> Truth(const RunValue& value) {
   ANEMONE_ASSIGN_OR_RETURN(const Tensor tensor, value.ToTensor());
-  if (tensor.type() == DataType::kBool && tensor.elements() == 1) return tensor.at<bool>(0);
+  if (IsOneBool(tensor)) return BoolAt(tensor, 0);
   return absl::InvalidArgumentError(absl::StrCat("condition: want one bool, found ",
                                                  DataTypeName(tensor.type()), " ",
                                                  DimsToString(tensor.dims())));

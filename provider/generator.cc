@@ -2,10 +2,11 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 #include <random>
 #include <utility>
 
-#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/annotated.h"
 #include "base/status_macros.h"
@@ -35,14 +36,15 @@ int64_t MostRows(const Session& session) {
   return most;
 }
 
-// Adds the length of the context where it may be the reason. A position behind the end of the
-// model's table is an error of a Gather.
-absl::Status OfContext(const absl::Status& status, int64_t tokens) {
-  const bool is_long = absl::StrContains(status.message(), "out of data bounds");
-  if (!is_long && !absl::IsResourceExhausted(status)) return status;
-  return Annotated(status,
-                   absl::StrCat("generate: a context of ", tokens, " tokens",
-                                is_long ? " is longer than the positions of the model" : ""));
+// The index that ONNX Runtime's Gather refuses: "... idx=99 must be within ...".
+std::optional<int64_t> RefusedIndex(absl::string_view message) {
+  constexpr absl::string_view kBefore = "out of data bounds, idx=";
+  const size_t at = message.find(kBefore);
+  if (at == absl::string_view::npos) return std::nullopt;
+  const absl::string_view rest = message.substr(at + kBefore.size());
+  int64_t index = 0;
+  if (!absl::SimpleAtoi(rest.substr(0, rest.find(' ')), &index)) return std::nullopt;
+  return index;
 }
 
 }  // namespace
@@ -60,6 +62,7 @@ struct Generator::State {
 
   absl::Status RunTo(int64_t end);
   absl::Status RunAll();
+  absl::Status Explained(const absl::Status& status, int64_t end) const;
 };
 
 // Runs the model on the tokens before `end` that are not in the cache.
@@ -77,12 +80,28 @@ absl::Status Generator::State::RunTo(int64_t end) {
     ANEMONE_ASSIGN_OR_RETURN(auto inputs,
                              DecoderInputs(names, session.inputs(), tokens, past, past + part));
     const auto outputs = session.Run(inputs);
-    if (!outputs.ok()) return OfContext(outputs.status(), past + part);
+    if (!outputs.ok()) return Explained(outputs.status(), past + part);
     ANEMONE_ASSIGN_OR_RETURN(
         logits, LastLogits(outputs->at(names.logits), static_cast<int64_t>(tokens.size())));
     past += part;
   }
   return absl::OkStatus();
+}
+
+// The error of running the tokens from `past` to `end`, with what may be the reason. An index that a
+// Gather refuses is a position behind the end of the model's table, or a token that it does not know.
+absl::Status Generator::State::Explained(const absl::Status& status, int64_t end) const {
+  const std::string context = absl::StrCat("generate: a context of ", end, " tokens");
+  if (absl::IsResourceExhausted(status) && end > kSmallestPart) return Annotated(status, context);
+  const std::optional<int64_t> index = RefusedIndex(status.message());
+  if (!index) return status;
+  const bool is_token = std::any_of(tokens.begin(), tokens.end(), [&](const auto& row) {
+    return std::find(row.begin() + past, row.begin() + end, *index) != row.begin() + end;
+  });
+  if (is_token && (*index < past || *index >= end)) {
+    return Annotated(status, absl::StrCat("generate: the model has no token ", *index));
+  }
+  return Annotated(status, absl::StrCat(context, " is longer than the positions of the model"));
 }
 
 Generator::Generator(std::unique_ptr<State> state) : state_(std::move(state)) {}

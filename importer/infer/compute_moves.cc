@@ -6,6 +6,7 @@
 #include <numeric>
 #include <utility>
 
+#include "base/bool_element.h"
 #include "importer/edit.h"
 #include "importer/elements.h"
 #include "importer/infer/compute.h"
@@ -278,7 +279,7 @@ Result Where(const ConstantNode& c) {
   const Places asked = BroadcastPlaces(condition->dims(), *dims);
   const int64_t size = BitsOf(x->type()) / 8;
   for (int64_t i = 0; i < made->elements(); ++i) {
-    if (condition->at<uint8_t>(asked.all()[i]) != 0) continue;
+    if (BoolAt(*condition, asked.all()[i])) continue;
     std::memcpy(made->mutable_data<std::byte>() + i * size, other->bytes().data() + i * size, size);
   }
   // ONNX Runtime takes a zero from the other input, so that its sign may change.

@@ -11,6 +11,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
+#include "base/bool_element.h"
 #include "base/deadline.h"
 #include "base/memory_limit.h"
 #include "base/status_macros.h"
@@ -233,10 +234,8 @@ absl::Status Folder::GiveScalars(Walk& walk, Node& node) {
 absl::StatusOr<bool> Folder::InlineIf(Walk& walk, Node& node) {
   if (!node.domain.empty() || node.op_type != "If") return false;
   ANEMONE_ASSIGN_OR_RETURN(const Tensor* condition, ConstantOf(node.inputs[0]));
-  if (condition == nullptr || condition->type() != DataType::kBool || condition->elements() != 1) {
-    return false;
-  }
-  const absl::string_view taken = condition->at<bool>(0) ? "then_branch" : "else_branch";
+  if (condition == nullptr || !IsOneBool(*condition)) return false;
+  const absl::string_view taken = BoolAt(*condition, 0) ? "then_branch" : "else_branch";
   size_t first_capture = 0;
   for (const Attribute& attribute : node.attributes) {
     const auto* body = std::get_if<Attribute::GraphPtr>(&attribute.value);

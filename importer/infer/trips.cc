@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "base/bool_element.h"
 #include "importer/edit.h"
 #include "importer/write/to_onnx.h"
 
@@ -24,10 +25,8 @@ std::vector<int64_t> IntsOrZeros(const Node& node, absl::string_view name, size_
 
 std::optional<bool> ConstantBool(const Graph& graph, ValueId id) {
   const std::optional<Tensor>& constant = graph.values[id].constant;
-  if (!constant || constant->type() != DataType::kBool || constant->elements() != 1) {
-    return std::nullopt;
-  }
-  return constant->at<bool>(0);
+  if (!constant || !IsOneBool(*constant)) return std::nullopt;
+  return BoolAt(*constant, 0);
 }
 
 // True if the condition is still true after the body if it was true before it.

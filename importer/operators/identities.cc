@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "base/bool_element.h"
 #include "importer/elements.h"
 
 namespace anemone::identity {
@@ -56,7 +57,7 @@ Input OfOneInput(GraphEditor&, const Node& node) { return FirstIf(node.inputs.si
 Input InInference(GraphEditor& g, const Node& node) {
   const Tensor* training = g.ConstantOf(InputOr(node, 2));
   const bool infers = InputOr(node, 2) == kNone ||
-                      (training != nullptr && training->elements() == 1 && !training->at<bool>(0));
+                      (training != nullptr && IsOneBool(*training) && !BoolAt(*training, 0));
   const ValueId mask = OutputOr(node, 1);
   return FirstIf(infers && (mask == kNone || g.UsesOf(mask) == 0));
 }

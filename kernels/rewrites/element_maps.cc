@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/bool_element.h"
 #include "base/status_macros.h"
 #include "kernels/attributes.h"
 #include "kernels/elementwise/elementwise.h"
@@ -280,7 +281,7 @@ absl::Status LowerCompress(const Match& match, LowerContext& c) {
   }
   Places taken;
   for (int64_t i = 0; i < std::min(flags->elements(), shape[axis]); ++i) {
-    if (flags->at<bool>(i)) taken.push_back(i);
+    if (BoolAt(*flags, i)) taken.push_back(i);
   }
   if (taken.empty()) return c.Refuse(rule::kEmptyTensor);
   x = Gathered(c, shape, axis, x, FixedPoints(c, {}, taken));

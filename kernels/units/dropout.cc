@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/bool_element.h"
 #include "kernels/node_inputs.h"
 #include "rule_table.h"  // generated
 
@@ -61,7 +62,7 @@ absl::StatusOr<bool> IsTraining(LowerContext& c, const Node& node) {
   if (training == nullptr || training->elements() != 1) {
     return c.NotLowered("Dropout whose training_mode is computed at run time");
   }
-  return training->at<uint8_t>(0) != 0;
+  return BoolAt(*training, 0);
 }
 
 // In training mode a target without the random-number block refuses the unit. On others the result

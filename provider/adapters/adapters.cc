@@ -73,8 +73,8 @@ std::shared_ptr<const AdapterModules> Adapters::modules() const {
 }
 
 absl::Status Adapters::FitTo(const Graph& graph, const std::vector<PortInfo>& inputs) {
+  const std::set<std::string> ours = InputsOf(modules_);
   if (modules_.by_row) {
-    const std::set<std::string> ours = InputsOf(modules_);
     std::string batch;
     for (size_t i = inputs.size(); i-- > 0;) {  // ours are the last
       const std::optional<Shape>& shape = graph.values[graph.inputs[i]].shape;
@@ -119,7 +119,9 @@ absl::Status Adapters::FitTo(const Graph& graph, const std::vector<PortInfo>& in
       }
       std::vector<std::string> names;
       names.reserve(inputs.size());
-      for (const PortInfo& known : inputs) names.push_back(known.name);
+      for (const PortInfo& known : inputs) {
+        if (!ours.contains(known.name)) names.push_back(known.name);
+      }
       return absl::InvalidArgumentError(absl::StrCat(where, ": the model has no input '",
                                                      Printable(input),
                                                      "'; near names: ", NearText(input, names)));

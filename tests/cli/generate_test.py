@@ -123,6 +123,14 @@ class Generate(CliTest):
         self.assertIn("time limit", done.stderr)
         self.assertNotIn("context", done.stderr)
 
+    def test_a_token_that_the_model_does_not_have_is_named(self):
+        path = self.write(decoder(layers=1))
+        for tokens in ("5,17,9999", ",".join(["5"] * 60 + ["9999"])):
+            done = anemone("generate", path, "--tokens", tokens)
+            self.assertEqual(1, done.returncode)
+            self.assertIn("the model has no token 9999: ", done.stderr)
+            self.assertNotIn("context", done.stderr)
+
     def test_sampling_stops_and_seeds(self):
         path = self.write(decoder(layers=1))
         words = (path, "--tokens", "1", "--max-new", "12")

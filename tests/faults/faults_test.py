@@ -85,7 +85,7 @@ class Faults:
         return made
 
     def learn(self, name, work):
-        """What the work does without faults."""
+        """What the work does without faults, for which it needs no network."""
         place = self.place("known")
         allowed = collections.defaultdict(set)
 
@@ -103,6 +103,14 @@ class Faults:
         assert done.returncode in (0, 3), (name, done.stderr)
         allow()
         self.known[name] = Known(allowed, place.state(), done.returncode)
+        place.prepare(work)
+        variables = self.variables(place, "system", FAULT_CALLS="network")
+        place.run(work, **variables)
+        assert self.calls(variables) == 0, f"{name} uses a network"
+
+    def calls(self, variables):
+        """How many calls were counted."""
+        return struct.unpack("q", pathlib.Path(variables["FAULT_FILE"]).read_bytes()[:8])[0]
 
     def points(self, work, kind):
         """The number of each call. With --all, of allocations one for each call stack."""
@@ -115,7 +123,7 @@ class Faults:
         done = place.run(work, **variables)
         assert done.returncode in (0, 3), done.stderr
         if not by_stack:
-            return range(1, 1 + struct.unpack("q", pathlib.Path(variables["FAULT_FILE"]).read_bytes()[:8])[0])
+            return range(1, 1 + self.calls(variables))
         lines = stacks.read_text().splitlines() if stacks.exists() else []
         found = {where: int(n) for n, where in map(str.split, lines)}
         new = [n for where, n in found.items() if where not in self.seen]

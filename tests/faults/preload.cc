@@ -4,9 +4,11 @@
 #include <dirent.h>
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <netdb.h>
 #include <pthread.h>
 #include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -113,6 +115,14 @@ STANDS_BEFORE("thread", EAGAIN, EAGAIN, int, pthread_create,
 STANDS_BEFORE("process", EAGAIN, -1, pid_t, fork, (), ())
 STANDS_BEFORE("process", EMFILE, -1, int, pipe, (int* ends), (ends))
 STANDS_BEFORE("process", EMFILE, -1, int, pipe2, (int* ends, int flags), (ends, flags))
+
+// ---- The network, which no work may reach.
+
+STANDS_BEFORE("network", EACCES, -1, int, socket, (int domain, int type, int protocol),
+              (domain, type, protocol))
+STANDS_BEFORE("network", EAI_FAIL, EAI_FAIL, int, getaddrinfo,
+              (const char* host, const char* service, const addrinfo* hints, addrinfo** found),
+              (host, service, hints, found))
 
 // ---- Opening. The third argument is only there with some flags, but it can always be passed on.
 

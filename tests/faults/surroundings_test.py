@@ -13,10 +13,17 @@ import tempfile
 import time
 import unittest
 
-from work import WORKS, Place, make_inputs
+from work import WORKS, Place, Work, make_inputs
 
 ANEMONE = sys.argv.pop(1)
 MIB = 1 << 20
+# Commands that write no files, and take long or start processes.
+WITHOUT_FILES = {
+    "bench": Work("bench {in}/net.onnx --runs 3"),
+    "confirm": Work("confirm conv --input 1x8x16x16 --const weight=8x8x1x1 --target all"),
+    "units": Work("units --json"),
+    "doctor": Work("doctor"),
+}
 IN_NAMESPACE = subprocess.run(["unshare", "-m", "true"], check=False, capture_output=True).returncode == 0
 
 
@@ -29,10 +36,11 @@ class Surroundings(unittest.TestCase):
     def place(self, name, **options):
         return Place(self.folder / name, self.inputs, ANEMONE, **options)
 
-    def known(self, name):
+    def known(self, name, work=None):
+        work = work or WORKS[name]
         place = self.place("known")
-        place.prepare(WORKS[name])
-        return place.run(WORKS[name]).returncode, place.state()
+        place.prepare(work)
+        return place.run(work).returncode, place.state()
 
     def check(self, name, place, done, code, may_leave=False):
         """Done, or refused in one line and without temporary files."""
@@ -61,7 +69,7 @@ class Surroundings(unittest.TestCase):
                     self.check(name, place, done, code, may_leave=count == 6)
 
     def test_little_memory(self):
-        for name in ("check", "run", "convert", "train", "generate"):
+        for name in ("check", "run", "compile", "convert", "report", "patch", "train", "generate"):
             code, _ = self.known(name)
             for mebibytes in (160, 400, 4000):
                 with self.subTest(name, mebibytes=mebibytes):
@@ -71,7 +79,7 @@ class Surroundings(unittest.TestCase):
     @unittest.skipUnless(IN_NAMESPACE, "no own mounts here")
     def test_full_and_read_only_disks(self):
         for options in ("size=4k", "size=16k", "ro,size=1m"):
-            for name in ("convert", "mlpackage", "report", "cache-miss", "zoo", "train"):
+            for name in ("run", "compile", "convert", "mlpackage", "report", "cache-miss", "zoo", "train"):
                 with self.subTest(name, options=options):
                     code, _ = self.known(name)
                     place = self.place("full")
@@ -95,8 +103,8 @@ class Surroundings(unittest.TestCase):
 
     def test_an_interrupt_ends_each_command(self):
         met = 0
-        for name, work in WORKS.items():
-            code, after = self.known(name)
+        for name, work in {**WORKS, **WITHOUT_FILES}.items():
+            code, after = self.known(name, work)
             for part in (0.3, 0.6, 0.9):
                 with self.subTest(name, part=part):
                     place = self.place("interrupted")
@@ -137,10 +145,16 @@ class Surroundings(unittest.TestCase):
             self.assertEqual(code, done.returncode, done.stderr)
             self.assertEqual(after["y/y.npy"], place.state()["y/y.npy"])
             self.assertEqual(len(whole), entry.stat().st_size)
-        # A clock that jumps: an entry from the future, and one from 1970.
+        # A clock that jumps: an entry from the future, and one from 1970; and the files of another process,
+        # which are removed only if they are old.
         for stamp in (0, 1 << 33):
             os.utime(entry, (stamp, stamp))
+            left = place.out / "y" / f"y.npy.anemone-{stamp:016x}.tmp"
+            left.write_text("half")
+            os.utime(left, (stamp, stamp))
             self.assertEqual(code, place.run(work).returncode)
+            self.assertEqual(stamp != 0, left.exists())
+            left.unlink(missing_ok=True)
 
     def test_many_processes_on_one_cache(self):
         work = WORKS["cache-miss"]

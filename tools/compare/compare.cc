@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "base/annotated.h"
+#include "base/bool_element.h"
 #include "math/move/convert.h"
 
 namespace anemone {
@@ -47,6 +48,8 @@ absl::StatusOr<std::vector<double>> Doubles(const Tensor& t) {
       }
       return values;
     case DataType::kBool:
+      for (int64_t i = 0; i < t.elements(); ++i) values[i] = BoolAt(t, i) ? 1 : 0;
+      return values;
     case DataType::kUInt8:
       read(uint8_t());
       return values;
