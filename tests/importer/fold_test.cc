@@ -203,6 +203,20 @@ TEST(Fold, SomeConstantsAreNot) {
   }
 }
 
+TEST(Fold, AByteThatIsNeither0Nor1IsTrue) {
+  onnx::ModelProto proto = ParseModel(
+      "g (float[2] x) => (float[2] y) <bool t = {1}> {"
+      "  y = If(t) <then_branch = a () => (float[2] p) { p = Neg(x) },"
+      "             else_branch = b () => (float[2] q) { q = Exp(x) }> }");
+  onnx::TensorProto& condition = *proto.mutable_graph()->mutable_initializer(0);
+  condition.clear_int32_data();
+  condition.set_raw_data("i");
+  const auto model = Folded(proto, nullptr);
+  ASSERT_THAT(model, IsOk());
+  EXPECT_THAT(NodesText(model->graph), HasSubstr("Neg x"));
+  EXPECT_THAT(NodesText(model->graph), Not(HasSubstr("Exp")));
+}
+
 TEST(Fold, ADivisionThatTrapsIsRefused) {
   for (const char* division :
        {"g () => (int64[] y) { a = Constant<value = int64[2] {1, 2}>()"
