@@ -4,10 +4,12 @@
 #include <cstring>
 #include <map>
 #include <optional>
+#include <type_traits>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "base/bool_element.h"
 #include "base/status_macros.h"
 
 namespace anemone {
@@ -41,9 +43,9 @@ absl::StatusOr<Tensor> RowsOf(const Tensor& table, const Tensor& indices,
   for (int64_t i = 0; i < indices.elements(); ++i, to += bytes) {
     const int64_t index = IndexAt(indices, i);
     if (index < -rows || index >= rows) {
-      return absl::InvalidArgumentError(absl::StrCat(label, ": index ", index, ": want one from ",
-                                                     -rows, " to ", rows - 1,
-                                                     "; give an index of a row of its table"));
+      return absl::InvalidArgumentError(  // in ONNX Runtime's words
+          absl::StrCat(label, ": indices element out of data bounds, idx=", index,
+                       " must be within the inclusive range [", -rows, ",", rows - 1, "]"));
     }
     if (bytes > 0) std::memcpy(to, from + (index < 0 ? index + rows : index) * bytes, bytes);
   }
@@ -54,7 +56,12 @@ template <class From, class To>
 void CastEach(const Tensor& x, Tensor& made) {
   auto* const to = made.mutable_data<To>();
   for (int64_t i = 0; i < x.elements(); ++i) {
-    const From value = x.at<From>(i);
+    From value = {};
+    if constexpr (std::is_same_v<From, bool>) {
+      value = BoolAt(x, i);
+    } else {
+      value = x.at<From>(i);
+    }
     if constexpr (std::is_same_v<To, bool>) {
       to[i] = value != 0;
     } else {
@@ -88,7 +95,9 @@ Tensor CastOf(const Tensor& x, DataType type) {
       return CastFrom<int32_t>(x, type);
     case DataType::kInt64:
       return CastFrom<int64_t>(x, type);
-    default:  // uint8, and bool, whose bytes are 0 and 1
+    case DataType::kBool:
+      return CastFrom<bool>(x, type);
+    default:
       return CastFrom<uint8_t>(x, type);
   }
 }

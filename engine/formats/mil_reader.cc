@@ -286,6 +286,9 @@ class Parser {
       while (!TryTake("]")) {
         if (!statement.attributes.empty()) ANEMONE_RETURN_IF_ERROR(Take(","));
         ANEMONE_ASSIGN_OR_RETURN(std::string name, Word());
+        if (statement.attribute(name) != nullptr) {
+          return Wrong(absl::StrCat("attribute '", name, "' is given twice"));
+        }
         ANEMONE_RETURN_IF_ERROR(Take("="));
         ANEMONE_ASSIGN_OR_RETURN(MilValue value, Value());
         statement.attributes.emplace_back(std::move(name), std::move(value));

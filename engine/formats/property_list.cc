@@ -111,18 +111,21 @@ absl::StatusOr<Json> Read(plist_t node) {
       return value;
     }
     case PLIST_STRING: {
-      char* value = nullptr;
-      plist_get_string_val(node, &value);
-      Text text(value, std::free);
-      return std::string(text ? text.get() : "");
+      uint64_t length = 0;
+      const char* const text = plist_get_string_ptr(node, &length);
+      return text == nullptr ? std::string() : std::string(text, length);
     }
     default:
       return NotRead("want dictionaries, arrays, strings, numbers and booleans only");
   }
 }
 
-// Checks how deeply the tags of an XML list are nested.
-absl::Status CheckXmlDepth(absl::string_view text) {
+// libplist ends the process at a key with a zero byte.
+absl::Status ZeroByte() { return NotRead("text with a zero byte"); }
+
+// Checks how deeply the tags of an XML list are nested, and its characters.
+absl::Status CheckXml(absl::string_view text) {
+  if (absl::StrContains(text, '\0')) return ZeroByte();
   int depth = 0;
   for (size_t at = text.find('<'); at != absl::string_view::npos; at = text.find('<', at + 1)) {
     absl::string_view tag = text.substr(at + 1);
@@ -145,7 +148,8 @@ class BinaryList {
  public:
   explicit BinaryList(absl::string_view bytes) : bytes_(bytes) {}
 
-  absl::Status CheckDepth() {
+  // Checks how deeply objects are nested, and the keys of dictionaries.
+  absl::Status Check() {
     constexpr size_t kTrailer = 32, kMagic = 8;
     if (bytes_.size() < kMagic + kTrailer) return NotRead("cut short");
     const size_t trailer = bytes_.size() - kTrailer;
@@ -183,32 +187,61 @@ class BinaryList {
     return value;
   }
 
-  template <class Visit>
-  absl::Status ForEachHeld(uint64_t object, Visit visit) const {
+  struct Object {
+    uint64_t type = 0;   // the upper half of the marker
+    uint64_t count = 0;  // of elements, bytes or characters
+    uint64_t at = 0;     // where they begin
+  };
+  static constexpr uint64_t kAscii = 0x5, kUtf16 = 0x6, kArray = 0xA, kSet = 0xC, kDictionary = 0xD;
+
+  absl::StatusOr<Object> Find(uint64_t object) const {
     const size_t end = bytes_.size();
     uint64_t at = At(table_ + object * offset_bytes_, offset_bytes_);
     if (at >= end) return NotRead("an object outside the file");
     const uint64_t marker = At(at++, 1);
-    const uint64_t type = marker >> 4;
-    constexpr uint64_t kArray = 0xA, kSet = 0xC, kDictionary = 0xD, kLong = 0xF;
-    if (type != kArray && type != kSet && type != kDictionary) return absl::OkStatus();
-    uint64_t held = marker & 0xF;
-    if (held == kLong) {
-      if (at >= end) return NotRead("cut short");
-      const size_t bytes = size_t{1} << (At(at++, 1) & 0xF);
-      if (bytes > 8 || bytes > end - at) return NotRead("cut short");
-      held = At(at, bytes);
-      at += bytes;
+    Object found{.type = marker >> 4, .count = marker & 0xF, .at = at};
+    constexpr uint64_t kLong = 0xF;
+    const bool has_count = found.type >= kAscii && found.type <= kDictionary;
+    if (!has_count || found.count != kLong) return found;
+    if (at >= end) return NotRead("cut short");
+    const size_t bytes = size_t{1} << (At(at++, 1) & 0xF);
+    if (bytes > 8 || bytes > end - at) return NotRead("cut short");
+    found.count = At(at, bytes);
+    found.at = at + bytes;
+    return found;
+  }
+
+  absl::Status CheckKey(uint64_t object) const {
+    ANEMONE_ASSIGN_OR_RETURN(const Object key, Find(object));
+    if (key.type != kAscii && key.type != kUtf16) return NotRead("a key that is no text");
+    const uint64_t width = key.type == kAscii ? 1 : 2;
+    if (key.count > (bytes_.size() - key.at) / width) return NotRead("cut short");
+    for (uint64_t i = 0; i < key.count; ++i) {
+      if (At(key.at + i * width, width) == 0) return ZeroByte();
     }
-    if (held > (end - at) / reference_bytes_) return NotRead("cut short");
-    if (type == kDictionary) {  // first the keys, then the values
-      if (held > (end - at) / reference_bytes_ / 2) return NotRead("cut short");
-      at += held * reference_bytes_;
+    return absl::OkStatus();
+  }
+
+  template <class Visit>
+  absl::Status ForEachHeld(uint64_t object, Visit visit) const {
+    ANEMONE_ASSIGN_OR_RETURN(Object holder, Find(object));
+    if (holder.type != kArray && holder.type != kSet && holder.type != kDictionary) {
+      return absl::OkStatus();
     }
-    for (uint64_t i = 0; i < held; ++i) {
-      const uint64_t reference = At(at + i * reference_bytes_, reference_bytes_);
-      if (reference >= count_) return NotRead("a reference to a missing object");
-      visit(reference);
+    const bool is_dictionary = holder.type == kDictionary;  // first the keys, then the values
+    const uint64_t places = (bytes_.size() - holder.at) / reference_bytes_;
+    if (holder.count > (is_dictionary ? places / 2 : places)) return NotRead("cut short");
+    const auto reference = [&](uint64_t i) {
+      return At(holder.at + i * reference_bytes_, reference_bytes_);
+    };
+    const uint64_t keys = is_dictionary ? holder.count : 0;
+    for (uint64_t i = 0; i < keys + holder.count; ++i) {
+      if (reference(i) >= count_) return NotRead("a reference to a missing object");
+      if (i >= keys) {
+        visit(reference(i));
+      } else {
+        ANEMONE_RETURN_IF_ERROR(CheckKey(reference(i)));
+      }
     }
     return absl::OkStatus();
   }
@@ -235,7 +268,7 @@ std::string WritePropertyList(const Json& json, PropertyListForm form) {
 absl::StatusOr<Json> ReadPropertyList(absl::string_view bytes) {
   if (bytes.size() > std::numeric_limits<uint32_t>::max()) return NotRead("larger than 4 GiB");
   const bool is_binary = absl::StartsWith(bytes, "bplist00");
-  ANEMONE_RETURN_IF_ERROR(is_binary ? BinaryList(bytes).CheckDepth() : CheckXmlDepth(bytes));
+  ANEMONE_RETURN_IF_ERROR(is_binary ? BinaryList(bytes).Check() : CheckXml(bytes));
   plist_t read = nullptr;
   if (is_binary) {
     plist_from_bin(bytes.data(), static_cast<uint32_t>(bytes.size()), &read);

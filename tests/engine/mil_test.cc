@@ -74,6 +74,8 @@ TEST(Mil, ErrorsSayWhere) {
   EXPECT_THAT(error("x = x", "x = q"), invalid("line 10, column"));
   EXPECT_THAT(error("x = x", "x = q"), invalid("'q' is not defined here"));
   EXPECT_THAT(error("string pad", "string w"), invalid("'w' is defined twice"));
+  EXPECT_THAT(error("[name = string(\"c\")]", "[name = string(\"c\"), name = string(\"c\")]"),
+              invalid("attribute 'name' is given twice"));
   EXPECT_THAT(error("x = x", "x = c"), invalid("'c' is not defined here"));
   EXPECT_THAT(error("([1, 1])", "([1])"), invalid("want 2 elements"));
   EXPECT_THAT(error("[1, 4, 8, 8]", "[1, -4, 8, 8]"), invalid("an invalid shape"));

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "absl/strings/str_cat.h"
 #include "engine/authored_unit.h"
 #include "engine/formats/property_list.h"
 #include "kernels/lowering.h"
@@ -85,6 +86,32 @@ TEST(PropertyList, AnyCutIsAnError) {
   }
   EXPECT_FALSE(ReadPropertyList("").ok());
   EXPECT_FALSE(ReadPropertyList("{}").ok());
+}
+
+// libplist would end the process.
+TEST(PropertyList, TextHasNoZeroByte) {
+  const Json json = {{"key", "text"}, {"k\u00e9y", "t\u00e9xt"}};
+  const auto refused = StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("zero byte"));
+  for (PropertyListForm form : {PropertyListForm::kXml, PropertyListForm::kBinary}) {
+    const std::string bytes = WritePropertyList(json, form);
+    const bool is_xml = form == PropertyListForm::kXml;
+    std::string spoilt = bytes;
+    spoilt[spoilt.find("key")] = 0;
+    EXPECT_THAT(ReadPropertyList(spoilt).status(), refused) << is_xml;
+    spoilt = bytes;
+    spoilt[spoilt.find("text")] = 0;
+    const auto text = ReadPropertyList(spoilt);
+    EXPECT_EQ(text.ok(), !is_xml);
+    if (text.ok()) EXPECT_EQ((*text)["key"], std::string("\0ext", 4));
+  }
+  std::string wide = WritePropertyList(json, PropertyListForm::kBinary);
+  wide[wide.find(std::string("\0k", 2)) + 1] = 0;  // in UTF-16
+  EXPECT_THAT(ReadPropertyList(wide).status(), refused);
+  for (const char* zero : {"&#0;", "&#x0;", "&#00;"}) {
+    const std::string text = absl::StrCat("<plist version=\"1.0\"><dict><key>k", zero,
+                                          "</key><string>s", zero, "</string></dict></plist>");
+    ReadPropertyList(text).status().IgnoreError();
+  }
 }
 
 TEST(PropertyList, DepthIsLimited) {

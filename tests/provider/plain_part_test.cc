@@ -94,7 +94,7 @@ TEST(PlainPart, AnIndexOutsideTheTable) {
   for (const int64_t index : {2, -3}) {
     EXPECT_THAT(part->Run({Tensor::Int64s({1}, {index})}),
                 StatusIs(absl::StatusCode::kInvalidArgument,
-                         HasSubstr(absl::StrCat("index ", index, ": want one from -2 to 1"))));
+                         HasSubstr(absl::StrCat("idx=", index, " must be within the inclusive range [-2,1]"))));
   }
 }
 
@@ -135,7 +135,7 @@ TEST(PlainPart, ASessionWithoutOnnxRuntime) {
     }
     EXPECT_THAT(session->Run({{"ids", Tensor::Int64s({1, 5}, {3, 40, 0, 0, 0})},
                               {"mask", inputs.at("mask")}}),
-                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("index 40")));
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("idx=40")));
   }
   ::unsetenv("ANEMONE_ORT_LIBRARY");
   ::setenv("ANEMONE_PROGRAM_CACHE", "", 1);
