@@ -7,12 +7,14 @@
 #ifndef ANEMONE_TESTS_FUZZERS_FUZZERS_H_
 #define ANEMONE_TESTS_FUZZERS_FUZZERS_H_
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "tests/fuzzers/mutate_model.h"
 
 namespace anemone {
 
@@ -21,13 +23,14 @@ struct Fuzzer {
   void (*run)(absl::string_view bytes);
   // Valid inputs, from which libFuzzer starts.
   std::vector<std::string> (*seeds)();
-  // The bytes are an onnx.ModelProto, whose fields are mutated too, not only bytes.
-  bool is_model = false;
+  // The bytes are a model, whose fields are mutated too, not only bytes.
+  std::optional<MessageKind> message = std::nullopt;
 };
 
 absl::Span<const Fuzzer> FormatFuzzers();   // formats.cc: files of the engine, arrays, options
 absl::Span<const Fuzzer> PackageFuzzers();  // packages.cc
 absl::Span<const Fuzzer> ModelFuzzers();    // models.cc
+absl::Span<const Fuzzer> ProgramFuzzers();  // programs.cc: folders of programs, entries of caches
 absl::Span<const Fuzzer> WeightFuzzers();   // weights.cc: weights, adapters, checkpoints
 absl::Span<const Fuzzer> GraphFuzzers();    // graphs.cc: results of valid graphs
 

@@ -114,9 +114,9 @@ std::vector<std::string> Locations() {
           "/etc/passwd\n0\n32"};
 }
 
-constexpr Fuzzer kModelFuzzers[] = {{"onnx", RunImport, Models, true},
-                                    {"check", RunCheck, Models, true},
-                                    {"session", RunSession, Models, true},
+constexpr Fuzzer kModelFuzzers[] = {{"onnx", RunImport, Models, MessageKind::kOnnx},
+                                    {"check", RunCheck, Models, MessageKind::kOnnx},
+                                    {"session", RunSession, Models, MessageKind::kOnnx},
                                     {"external_data", RunExternal, Locations}};
 
 }  // namespace

@@ -1,12 +1,14 @@
 #include "tests/fuzzers/mutate_model.h"
 
 #include <google/protobuf/compiler/importer.h>
+#include <google/protobuf/descriptor.pb.h>
 #include <google/protobuf/dynamic_message.h>
 
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
 #include <limits>
 #include <memory>
 #include <random>
@@ -19,24 +21,43 @@ using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 using google::protobuf::Reflection;
 
-// An empty ModelProto with reflection, from its .proto file: the ONNX library's lite version has
-// none.
-std::unique_ptr<Message> NewModel() {
+// The types of ONNX's messages, from their .proto file, and those of Core ML's, from the set of
+// descriptors of the build. The lite versions in the libraries have no reflection.
+const google::protobuf::Descriptor* OnnxModel() {
   static google::protobuf::compiler::DiskSourceTree& sources =
       *new google::protobuf::compiler::DiskSourceTree;
+  sources.MapPath("onnx-ml.proto", ANEMONE_ONNX_PROTO);
+  auto* importer = new google::protobuf::compiler::Importer(&sources, nullptr);
+  const auto* file = importer->Import("onnx-ml.proto");
+  return file == nullptr ? nullptr : file->FindMessageTypeByName("ModelProto");
+}
+
+const google::protobuf::Descriptor* CoreMlModel() {
+  google::protobuf::FileDescriptorSet files;
+  std::ifstream in(ANEMONE_COREML_SCHEMA, std::ios::binary);
+  auto* pool = new google::protobuf::DescriptorPool;
+  if (!files.ParseFromIstream(&in)) return nullptr;
+  for (const auto& file : files.file()) pool->BuildFile(file);
+  return pool->FindMessageTypeByName("CoreML.Specification.Model");
+}
+
+const Message& PrototypeOf(const google::protobuf::Descriptor* type) {
   static google::protobuf::DynamicMessageFactory& factory =
       *new google::protobuf::DynamicMessageFactory;
-  static const Message* prototype = [] {
-    sources.MapPath("onnx-ml.proto", ANEMONE_ONNX_PROTO);
-    auto* importer = new google::protobuf::compiler::Importer(&sources, nullptr);
-    const auto* file = importer->Import("onnx-ml.proto");
-    if (file == nullptr) {
-      std::fprintf(stderr, "cannot read %s\n", ANEMONE_ONNX_PROTO);
-      std::abort();
-    }
-    return factory.GetPrototype(file->FindMessageTypeByName("ModelProto"));
-  }();
-  return std::unique_ptr<Message>(prototype->New());
+  if (type == nullptr) {
+    std::fprintf(stderr, "cannot read %s or %s\n", ANEMONE_ONNX_PROTO, ANEMONE_COREML_SCHEMA);
+    std::abort();
+  }
+  return *factory.GetPrototype(type);
+}
+
+std::unique_ptr<Message> NewModel(MessageKind kind) {
+  if (kind == MessageKind::kCoreMl) {
+    static const Message& core_ml = PrototypeOf(CoreMlModel());
+    return std::unique_ptr<Message>(core_ml.New());
+  }
+  static const Message& onnx = PrototypeOf(OnnxModel());
+  return std::unique_ptr<Message>(onnx.New());
 }
 
 class Mutation {
@@ -122,6 +143,10 @@ class Mutation {
       case FieldDescriptor::CPPTYPE_INT64:
         add ? access.AddInt64(&message, field, Integer())
             : access.SetInt64(&message, field, Integer());
+        break;
+      case FieldDescriptor::CPPTYPE_BOOL:
+        add ? access.AddBool(&message, field, random_() % 2 == 0)
+            : access.SetBool(&message, field, random_() % 2 == 0);
         break;
       case FieldDescriptor::CPPTYPE_UINT64:
         add ? access.AddUInt64(&message, field, Integer())
@@ -220,8 +245,8 @@ class Mutation {
 
 }  // namespace
 
-std::string MutatedModel(absl::string_view bytes, unsigned seed) {
-  const std::unique_ptr<Message> model = NewModel();
+std::string MutatedModel(absl::string_view bytes, unsigned seed, MessageKind kind) {
+  const std::unique_ptr<Message> model = NewModel(kind);
   if (!model->ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) return "";
   const unsigned changes = 1 + seed / 4 % 4;
   for (unsigned i = 0; i < changes; ++i) {
