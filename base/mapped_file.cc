@@ -123,7 +123,8 @@ absl::StatusOr<std::vector<std::byte>> Read(int file, size_t size, const std::st
     const ssize_t got = ::pread(file, bytes.data() + at, size - at, static_cast<off_t>(at));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return SystemError(path, "cannot be read");
-    if (got == 0) return absl::DataLossError(absl::StrCat(path, ": became shorter while it was read"));
+    if (got == 0)
+      return absl::DataLossError(absl::StrCat(path, ": became shorter while it was read"));
     at += static_cast<size_t>(got);
   }
   return bytes;

@@ -88,8 +88,9 @@ absl::Status Generator::State::RunTo(int64_t end) {
   return absl::OkStatus();
 }
 
-// The error of running the tokens from `past` to `end`, with what may be the reason. An index that a
-// Gather refuses is a position behind the end of the model's table, or a token that it does not know.
+// The error of running the tokens from `past` to `end`, with what may be the reason. An index that
+// a Gather refuses is a position behind the end of the model's table, or a token that it does not
+// know.
 absl::Status Generator::State::Explained(const absl::Status& status, int64_t end) const {
   const std::string context = absl::StrCat("generate: a context of ", end, " tokens");
   if (absl::IsResourceExhausted(status) && end > kSmallestPart) return Annotated(status, context);

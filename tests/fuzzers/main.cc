@@ -36,8 +36,8 @@ const Fuzzer* chosen = nullptr;
 
 std::vector<Fuzzer> AllFuzzers() {
   std::vector<Fuzzer> all;
-  for (const auto& some :
-       {FormatFuzzers(), PackageFuzzers(), ProgramFuzzers(), ModelFuzzers(), WeightFuzzers(), GraphFuzzers()}) {
+  for (const auto& some : {FormatFuzzers(), PackageFuzzers(), ProgramFuzzers(), ModelFuzzers(),
+                           WeightFuzzers(), GraphFuzzers()}) {
     all.insert(all.end(), some.begin(), some.end());
   }
   return all;
@@ -95,8 +95,8 @@ extern "C" size_t LLVMFuzzerMutate(uint8_t* data, size_t size, size_t max_size);
 extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t max_size,
                                           unsigned seed) {
   if (anemone::chosen->message && seed % 4 != 0) {
-    const std::string changed = anemone::MutatedModel(
-        {reinterpret_cast<const char*>(data), size}, seed, *anemone::chosen->message);
+    const std::string changed = anemone::MutatedModel({reinterpret_cast<const char*>(data), size},
+                                                      seed, *anemone::chosen->message);
     if (!changed.empty() && changed.size() <= max_size) {
       std::copy(changed.begin(), changed.end(), data);
       return changed.size();

@@ -94,7 +94,8 @@ TEST(PlainPart, AnIndexOutsideTheTable) {
   for (const int64_t index : {2, -3}) {
     EXPECT_THAT(part->Run({Tensor::Int64s({1}, {index})}),
                 StatusIs(absl::StatusCode::kInvalidArgument,
-                         HasSubstr(absl::StrCat("idx=", index, " must be within the inclusive range [-2,1]"))));
+                         HasSubstr(absl::StrCat("idx=", index,
+                                                " must be within the inclusive range [-2,1]"))));
   }
 }
 
