@@ -152,17 +152,18 @@ absl::StatusOr<std::shared_ptr<const MappedFile>> MappedFile::Map(int file,
         absl::StrCat(path, ": is a device or a pipe; save its contents to a file first"));
   }
   if (info.st_size == 0) return absl::DataLossError(absl::StrCat(path, ": is empty"));
-  const auto size = static_cast<size_t>(info.st_size);
-  if (size <= kMostRead) {
-    ANEMONE_ASSIGN_OR_RETURN(std::vector<std::byte> copy, Read(file, size, path));
-    return std::shared_ptr<const MappedFile>(new MappedFile(std::move(copy)));
-  }
   const Identity identity = IdentityOf(info);
   if (auto known = FindMapped(identity)) return known;
-  void* data = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file, 0);
-  if (data == MAP_FAILED) return SystemError(path, "cannot be mapped");
-  std::shared_ptr<const MappedFile> mapped(
-      new MappedFile(static_cast<const std::byte*>(data), size));
+  const auto size = static_cast<size_t>(info.st_size);
+  std::shared_ptr<const MappedFile> mapped;
+  if (size <= kMostRead) {
+    ANEMONE_ASSIGN_OR_RETURN(std::vector<std::byte> copy, Read(file, size, path));
+    mapped.reset(new MappedFile(std::move(copy)));
+  } else {
+    void* data = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file, 0);
+    if (data == MAP_FAILED) return SystemError(path, "cannot be mapped");
+    mapped.reset(new MappedFile(static_cast<const std::byte*>(data), size));
+  }
   RememberMapped(identity, mapped);
   return mapped;
 }

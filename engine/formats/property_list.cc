@@ -120,7 +120,7 @@ absl::StatusOr<Json> Read(plist_t node) {
   }
 }
 
-// libplist ends the process at a key with a zero byte.
+// libplist ends the process at such text, or cuts it.
 absl::Status ZeroByte() { return NotRead("text with a zero byte"); }
 
 // Checks how deeply the tags of an XML list are nested, and its characters.
@@ -148,7 +148,7 @@ class BinaryList {
  public:
   explicit BinaryList(absl::string_view bytes) : bytes_(bytes) {}
 
-  // Checks how deeply objects are nested, and the keys of dictionaries.
+  // Checks how deeply objects are nested, and their text.
   absl::Status Check() {
     constexpr size_t kTrailer = 32, kMagic = 8;
     if (bytes_.size() < kMagic + kTrailer) return NotRead("cut short");
@@ -211,20 +211,28 @@ class BinaryList {
     return found;
   }
 
-  absl::Status CheckKey(uint64_t object) const {
-    ANEMONE_ASSIGN_OR_RETURN(const Object key, Find(object));
-    if (key.type != kAscii && key.type != kUtf16) return NotRead("a key that is no text");
-    const uint64_t width = key.type == kAscii ? 1 : 2;
-    if (key.count > (bytes_.size() - key.at) / width) return NotRead("cut short");
-    for (uint64_t i = 0; i < key.count; ++i) {
-      if (At(key.at + i * width, width) == 0) return ZeroByte();
+  static bool IsText(const Object& object) {
+    return object.type == kAscii || object.type == kUtf16;
+  }
+
+  absl::Status CheckText(const Object& text) const {
+    const uint64_t width = text.type == kAscii ? 1 : 2;
+    if (text.count > (bytes_.size() - text.at) / width) return NotRead("cut short");
+    for (uint64_t i = 0; i < text.count; ++i) {
+      if (At(text.at + i * width, width) == 0) return ZeroByte();
     }
     return absl::OkStatus();
   }
 
+  absl::Status CheckKey(uint64_t object) const {
+    ANEMONE_ASSIGN_OR_RETURN(const Object key, Find(object));
+    return IsText(key) ? CheckText(key) : NotRead("a key that is no text");
+  }
+
   template <class Visit>
   absl::Status ForEachHeld(uint64_t object, Visit visit) const {
-    ANEMONE_ASSIGN_OR_RETURN(Object holder, Find(object));
+    ANEMONE_ASSIGN_OR_RETURN(const Object holder, Find(object));
+    if (IsText(holder)) return CheckText(holder);
     if (holder.type != kArray && holder.type != kSet && holder.type != kDictionary) {
       return absl::OkStatus();
     }

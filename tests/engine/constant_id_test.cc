@@ -39,7 +39,7 @@ TEST(ConstantId, MemoryThatIsUsedAgainHasANewId) {
 
 TEST(ConstantId, AFileIsIdentifiedByPlace) {
   const std::string path = testing::TempDir() + "/constant_id_test";
-  std::ofstream(path) << std::string(8192, 'x');
+  std::ofstream(path) << std::string(1 << 20, 'x');  // a small file is read, not mapped
   {
     auto file = MappedFile::Open(path);
     ASSERT_TRUE(file.ok()) << file.status();

@@ -94,15 +94,11 @@ TEST(PropertyList, TextHasNoZeroByte) {
   const auto refused = StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("zero byte"));
   for (PropertyListForm form : {PropertyListForm::kXml, PropertyListForm::kBinary}) {
     const std::string bytes = WritePropertyList(json, form);
-    const bool is_xml = form == PropertyListForm::kXml;
-    std::string spoilt = bytes;
-    spoilt[spoilt.find("key")] = 0;
-    EXPECT_THAT(ReadPropertyList(spoilt).status(), refused) << is_xml;
-    spoilt = bytes;
-    spoilt[spoilt.find("text")] = 0;
-    const auto text = ReadPropertyList(spoilt);
-    EXPECT_EQ(text.ok(), !is_xml);
-    if (text.ok()) EXPECT_EQ((*text)["key"], std::string("\0ext", 4));
+    for (const char* word : {"key", "text"}) {
+      std::string spoilt = bytes;
+      spoilt[spoilt.find(word)] = 0;
+      EXPECT_THAT(ReadPropertyList(spoilt).status(), refused) << word;
+    }
   }
   std::string wide = WritePropertyList(json, PropertyListForm::kBinary);
   wide[wide.find(std::string("\0k", 2)) + 1] = 0;  // in UTF-16
