@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Union
@@ -24,15 +25,22 @@ class UnknownTargetError(KeyError, ValueError):
 
 def path_or_bytes(model: Model) -> tuple[bytes | None, bytes]:
     """The path, or None and the serialized model."""
+    if isinstance(model, str):
+        return os.fsencode(model), b""
     if isinstance(model, (bytes, bytearray, memoryview)):
         return None, bytes(model)
     if hasattr(model, "SerializeToString"):
         return None, model.SerializeToString()
-    if not isinstance(model, (str, os.PathLike)):
+    if not isinstance(model, os.PathLike):
         raise TypeError(
             f"model: want a path, bytes or an onnx.ModelProto, got {type(model).__name__}"
         )
     return os.fsencode(model), b""
+
+
+@functools.lru_cache(maxsize=64)
+def _target_problem(name: str) -> str | None:
+    return _anemone.target_problem(name)
 
 
 def require_target(name: str) -> None:
@@ -40,7 +48,7 @@ def require_target(name: str) -> None:
         raise TypeError(f"target: want a name such as 'm1', got {type(name).__name__}")
     if "," in name or name.lower() == "all":
         raise ValueError(f"target {name!r}: want one target; check() takes several")
-    problem = _anemone.target_problem(name)
+    problem = _target_problem(name)
     if problem is not None:
         raise UnknownTargetError(problem)
 

@@ -7,9 +7,7 @@ command's flags; FLAGS says which keyword stands for each.
 
 from __future__ import annotations
 
-import contextlib
 import re
-from collections.abc import Iterator
 
 from ._keywords import FLAGS
 
@@ -71,11 +69,14 @@ def of_python(text: str) -> str:
     return "".join(parts)
 
 
-@contextlib.contextmanager
-def words_of_python() -> Iterator[None]:
+class words_of_python:  # noqa: N801, as contextlib's context managers; a generator would take longer
     """Errors raised inside name this package's keywords: dims={'batch': 1}, not --dim batch=1."""
-    try:
-        yield
-    except Exception as error:
-        error.args = tuple(of_python(arg) if isinstance(arg, str) else arg for arg in error.args)
-        raise
+
+    __slots__ = ()
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        if isinstance(error, Exception):
+            error.args = tuple(of_python(arg) if isinstance(arg, str) else arg for arg in error.args)
