@@ -1,7 +1,6 @@
 #include "provider/custom_ops.h"
 
 #include <onnxruntime_c_api.h>
-#include <tbb/task_arena.h>
 
 #include <map>
 #include <memory>
@@ -200,10 +199,7 @@ class CustomKernel {
     if (count == 0) return absl::InvalidArgumentError("an output without elements");
     ANEMONE_ASSIGN_OR_RETURN(Prepared prepared, kind.Prepare(params.get(), in.bottoms, in.weights));
     std::vector<math::Half> out(count);
-    // A thread that waits for this unit's tasks must not start another segment of ONNX Runtime.
-    tbb::this_task_arena::isolate([&] {
-      kind.Compute(params.get(), prepared.get(), in.views, {dims, out.data()});
-    });
+    kind.Compute(params.get(), prepared.get(), in.views, {dims, out.data()});
     return Write(context, in.tensors[0], dims, out);
   }
 

@@ -373,9 +373,7 @@ void RunThin(const PackedConv::State& state, const Half* x, Half* y, const Epilo
     a_layout = RowMajor(g.depth(), 1);
     c_layout = RowMajor(g.group_out, 1);
   }
-  // RunAlone(), because the unfolded rows are in this thread's scratch.
-  RunAlone(
-      [&] { Gemm(shape, a, a_layout, state.weights->matrix, state.bias, c, c_layout, epilogue); });
+  Gemm(shape, a, a_layout, state.weights->matrix, state.bias, c, c_layout, epilogue);
 }
 
 void RunChannelBlocks(const PackedConv::State& state, const Half* x, Half* y,

@@ -40,7 +40,7 @@ struct Job {
 // The loops of one thread, and workers of its arena that help with them. A decoder has dozens of
 // loops of a few microseconds for each token, and waking a worker takes longer than such a loop. So
 // a helper stays for a while after a loop, and looks for the next one.
-class Team {
+class Team : public std::enable_shared_from_this<Team> {
  public:
   // False if this thread is computing a loop already.
   bool Run(Job& job, int64_t threads);
@@ -56,19 +56,12 @@ class Team {
   std::atomic<int64_t> inside_ = 0;   // helpers that may be using *job_
   std::atomic<int64_t> helpers_ = 0;  // those that were asked for and have not left
   bool busy_ = false;
-
-  friend std::shared_ptr<Team>& OwnTeam();
-  std::weak_ptr<Team> self_;
 };
 
 // The team of the calling thread.
-std::shared_ptr<Team>& OwnTeam() {
-  thread_local std::shared_ptr<Team> team = [] {
-    auto made = std::make_shared<Team>();
-    made->self_ = made;
-    return made;
-  }();
-  return team;
+Team& OwnTeam() {
+  thread_local const auto team = std::make_shared<Team>();
+  return *team;
 }
 
 bool Team::Run(Job& job, int64_t threads) {
@@ -97,7 +90,7 @@ bool Team::Run(Job& job, int64_t threads) {
 bool Team::Ask() {
   helpers_.fetch_add(1);
   try {
-    tbb::this_task_arena::enqueue([team = self_.lock()] { team->Help(); });
+    tbb::this_task_arena::enqueue([team = shared_from_this()] { team->Help(); });
     return true;
   } catch (...) {  // no memory: the loop is computed with the helpers that there are
     helpers_.fetch_sub(1);
@@ -137,10 +130,8 @@ void ParallelFor(int64_t count, int64_t grain, absl::FunctionRef<void(int64_t, i
   // Several pieces for each thread, because one may be held up.
   constexpr int64_t kPieces = 4;
   Job job(count, std::max(grain, count / (kPieces * threads)), body);
-  if (!OwnTeam()->Run(job, threads)) return body(0, count);
+  if (!OwnTeam().Run(job, threads)) return body(0, count);
   if (job.failed) std::rethrow_exception(job.error);
 }
-
-void RunAlone(absl::FunctionRef<void()> body) { tbb::this_task_arena::isolate(body); }
 
 }  // namespace anemone::math

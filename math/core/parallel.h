@@ -7,8 +7,9 @@
 // Work is divided by output elements, never within one sum, so results do not depend on the number
 // of threads. The pieces run on the calling thread and on workers of its oneTBB arena. A worker
 // that has helped looks for the next loop of the same thread for 200 microseconds, because to wake
-// it takes longer than many loops. A body must not start parallel work: it may be using the scratch
-// of its thread.
+// it takes longer than many loops. The calling thread does no other work of the arena while it
+// waits, so its scratch and thread-local state stay as they are. A body must not start parallel
+// work: it may be using the scratch of its thread.
 #ifndef ANEMONE_MATH_CORE_PARALLEL_H_
 #define ANEMONE_MATH_CORE_PARALLEL_H_
 
@@ -33,10 +34,6 @@ inline void ParallelForItems(int64_t count, int64_t item_elements,
                              absl::FunctionRef<void(int64_t, int64_t)> body) {
   ParallelFor(count, kElementGrain / (item_elements < 1 ? 1 : item_elements), body);
 }
-
-// Calls body(), which may start parallel work. While it waits, this thread does not run other work
-// of the arena, which could overwrite its scratch.
-void RunAlone(absl::FunctionRef<void()> body);
 
 }  // namespace anemone::math
 

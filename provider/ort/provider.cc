@@ -319,12 +319,8 @@ absl::Status Provider::Run(FusedProgram& program, OrtKernelContext* context) {
   ANEMONE_RETURN_IF_ERROR(process_.Check("session"));
   Trace* trace = options_.profile_path.empty() ? nullptr : &trace_;
   absl::Status status;
-  // Isolated, because there may be more callers than the arena has threads: a thread that waits for
-  // its units' tasks must not start another caller's segment.
   const TimeLimit limit(options_.settings.time_limit);
-  arena_.execute(WithDeadline([&] {
-    tbb::this_task_arena::isolate([&] { status = program.Run(context, watch_, trace); });
-  }));
+  arena_.execute(WithDeadline([&] { status = program.Run(context, watch_, trace); }));
   return status;
 }
 
