@@ -94,8 +94,8 @@ class Device {
  public:
   virtual ~Device() = default;
   virtual std::string name() const = 0;
-  // Whether rows of ports are packed, on every route. Else the layout of a port is LayoutOf().
-  virtual bool packs_ports() const { return false; }
+  // The route whose layouts (LayoutOf()) the ports of a program of `route` have.
+  virtual Route port_route(Route route) const { return route; }
   // kFailedPrecondition if CheckNetwork refuses the network; kResourceExhausted if it does not fit
   // in memory.
   virtual absl::StatusOr<std::unique_ptr<Program>> Compile(const Network& network,
@@ -124,7 +124,8 @@ struct SoftwareOptions {
   NumericsMode numerics;
   // Lets Request::on_values see every unit: units are not fused and keep their weights.
   bool observed = false;
-  // Rows of ports are packed (Device::packs_ports()), so that units read and write them in place.
+  // Rows of ports are packed on every route (Device::port_route()), so that units read and write
+  // them in place.
   bool packs_ports = false;
 };
 

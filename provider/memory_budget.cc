@@ -92,7 +92,7 @@ MemoryNeed NeedOf(const Graph& graph, const Plan& plan, const SoftwareOptions& o
     }
     const std::vector<int64_t> surfaces =
         PlanSurfaces(*part.plan, *part.graph, DependenciesOf(*part.plan, *part.graph),
-                     /*packs_ports=*/false)
+                     part.plan->route)
             .bytes;
     for (int64_t bytes : surfaces) {
       need.surfaces += heeds_limits ? *std::max_element(surfaces.begin(), surfaces.end()) : bytes;

@@ -52,7 +52,7 @@ absl::StatusOr<std::unique_ptr<Scheduler>> Scheduler::Make(
   s->cpu_parts_ = std::make_shared<const std::vector<CpuPart>>(std::move(cpu_parts));
   s->dependencies_ = DependenciesOf(plan, graph);
   s->dependents_.resize(plan.segments.size());
-  s->surfaces_ = PlanSurfaces(plan, graph, s->dependencies_, device.packs_ports());
+  s->surfaces_ = PlanSurfaces(plan, graph, s->dependencies_, device.port_route(plan.route));
   std::vector<int64_t>& bytes = s->surfaces_.bytes;
   if (heeds_limits && !bytes.empty()) {
     bytes.assign(bytes.size(), *std::max_element(bytes.begin(), bytes.end()));

@@ -31,8 +31,7 @@ struct Life {
   bool to_the_end = false;
 };
 
-// The values with surfaces, in the order in which they are computed. `ports`: the route with the
-// layouts of the ports.
+// The values with surfaces, in the order in which they are computed.
 std::vector<Life> LivesOf(const Plan& plan, const Graph& graph, Route ports,
                           SurfacePlan& surfaces) {
   surfaces.slot.assign(graph.values.size(), -1);
@@ -103,7 +102,7 @@ std::vector<std::vector<int>> DependenciesOf(const Plan& plan, const Graph& grap
 }
 
 SurfacePlan PlanSurfaces(const Plan& plan, const Graph& graph,
-                         const std::vector<std::vector<int>>& dependencies, bool packs_ports) {
+                         const std::vector<std::vector<int>>& dependencies, Route ports) {
   SurfacePlan surfaces;
   std::vector<std::vector<bool>> ancestors = AncestorsOf(dependencies);
   std::vector<Life> last_in_slot;
@@ -111,7 +110,6 @@ SurfacePlan PlanSurfaces(const Plan& plan, const Graph& graph,
   for (const Segment& segment : plan.segments) {
     for (const RowWrite& write : RowWritesOf(graph, segment)) before[write.present] = write.past;
   }
-  const Route ports = packs_ports ? Route::kMil : plan.route;
   for (const Life& life : LivesOf(plan, graph, ports, surfaces)) {
     if (const auto past = before.find(life.value); past != before.end()) {
       surfaces.slot[life.value] = surfaces.slot[past->second];  // an input: it comes first

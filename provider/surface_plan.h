@@ -28,9 +28,9 @@ std::vector<RowWrite> RowWritesOf(const Graph& graph, const Segment& segment);
 // By segment: the segments whose outputs it reads.
 std::vector<std::vector<int>> DependenciesOf(const Plan& plan, const Graph& graph);
 
-// `packs_ports`: Device::packs_ports() of the device that runs the segments.
+// `ports`: Device::port_route() of the device that runs the segments.
 SurfacePlan PlanSurfaces(const Plan& plan, const Graph& graph,
-                         const std::vector<std::vector<int>>& dependencies, bool packs_ports);
+                         const std::vector<std::vector<int>>& dependencies, Route ports);
 
 }  // namespace anemone
 

@@ -69,7 +69,7 @@ bool Fuses(const SoftwareOptions& options) {
   return !options.numerics.is_exact() && !options.observed;
 }
 
-// The route with the layouts of the ports.
+// Device::port_route().
 Route PortRoute(Route route, const SoftwareOptions& options) {
   return options.packs_ports ? Route::kMil : route;
 }
@@ -86,7 +86,7 @@ class SoftwareDevice final : public Device {
  public:
   explicit SoftwareDevice(const SoftwareOptions& options) : options_(options) {}
   std::string name() const override { return "software"; }
-  bool packs_ports() const override { return options_.packs_ports; }
+  Route port_route(Route route) const override { return PortRoute(route, options_); }
 
   absl::StatusOr<std::unique_ptr<Program>> Compile(const Network& network, const Target& target,
                                                    Route route) override {
@@ -105,7 +105,7 @@ class SoftwareDevice final : public Device {
     auto program = std::make_unique<SoftwareProgram>();
     if (options_.numerics.is_exact()) program->exact = options_.numerics.On(target);
     ANEMONE_RETURN_IF_ERROR(program->units.Prepare(network));
-    const Route ports = PortRoute(route, options_);
+    const Route ports = port_route(route);
     program->set_ports(InputPorts(network, ports), OutputPorts(network, ports));
     program->units.Place(program->inputs(), program->outputs(), fuses,
                          /*inputs_in_place=*/!options_.numerics.is_exact());

@@ -31,8 +31,7 @@ TEST(SurfacePlan, AChainNeedsFewSurfaces) {
   plan.segments = {SegmentOf(Placement::kEngine, {0}, {1}), SegmentOf(Placement::kCpu, {1}, {2}),
                    SegmentOf(Placement::kEngine, {2}, {3}), SegmentOf(Placement::kCpu, {3}, {4}),
                    SegmentOf(Placement::kEngine, {4}, {5})};
-  SurfacePlan surfaces =
-      PlanSurfaces(plan, graph, DependenciesOf(plan, graph), /*packs_ports=*/false);
+  SurfacePlan surfaces = PlanSurfaces(plan, graph, DependenciesOf(plan, graph), plan.route);
   EXPECT_LT(surfaces.bytes.size(), 6);
   // An input and an output of the same segment never share a surface.
   for (const Segment& segment : plan.segments) {
@@ -53,8 +52,7 @@ TEST(SurfacePlan, IndependentSegmentsShareNothing) {
   Plan plan;
   plan.segments = {SegmentOf(Placement::kEngine, {0}, {1}),
                    SegmentOf(Placement::kEngine, {0}, {2})};
-  SurfacePlan surfaces =
-      PlanSurfaces(plan, graph, DependenciesOf(plan, graph), /*packs_ports=*/false);
+  SurfacePlan surfaces = PlanSurfaces(plan, graph, DependenciesOf(plan, graph), plan.route);
   EXPECT_EQ(surfaces.bytes.size(), 3);
 }
 
@@ -65,8 +63,7 @@ TEST(SurfacePlan, ValuesBetweenCpuSegmentsHaveNone) {
   graph.outputs = {2};
   Plan plan;
   plan.segments = {SegmentOf(Placement::kCpu, {0}, {1}), SegmentOf(Placement::kCpu, {1}, {2})};
-  SurfacePlan surfaces =
-      PlanSurfaces(plan, graph, DependenciesOf(plan, graph), /*packs_ports=*/false);
+  SurfacePlan surfaces = PlanSurfaces(plan, graph, DependenciesOf(plan, graph), plan.route);
   EXPECT_TRUE(surfaces.bytes.empty());
 }
 
