@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
-#include <optional>
 #include <type_traits>
 #include <utility>
 
@@ -11,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/bool_element.h"
 #include "base/status_macros.h"
+#include "importer/read/tensor_reader.h"
 
 namespace anemone {
 namespace {
@@ -103,23 +103,8 @@ Tensor CastOf(const Tensor& x, DataType type) {
 }
 
 int64_t IntAttribute(const onnx::NodeProto& node, absl::string_view name, int64_t otherwise) {
-  for (const onnx::AttributeProto& attribute : node.attribute()) {
-    if (attribute.name() == name) return attribute.i();
-  }
-  return otherwise;
-}
-
-// Nullopt if the elements are elsewhere, or not stored as their bytes.
-std::optional<Tensor> InlineTensor(const onnx::TensorProto& proto) {
-  const auto type = static_cast<DataType>(proto.data_type());
-  const std::vector<int64_t> dims(proto.dims().begin(), proto.dims().end());
-  if (!proto.has_raw_data() || BitsOf(type) < 8 || !ElementCount(dims).ok()) return std::nullopt;
-  Tensor made = Tensor::Uninitialized(type, dims);
-  if (made.bytes().size() != proto.raw_data().size()) return std::nullopt;
-  if (made.elements() > 0) {
-    std::memcpy(made.mutable_data<std::byte>(), proto.raw_data().data(), proto.raw_data().size());
-  }
-  return made;
+  const onnx::AttributeProto* const attribute = FindAttribute(node, name);
+  return attribute == nullptr ? otherwise : attribute->i();
 }
 
 }  // namespace
@@ -127,8 +112,10 @@ std::optional<Tensor> InlineTensor(const onnx::TensorProto& proto) {
 class PlainPart::Reader {
  public:
   explicit Reader(const OnnxModel& model) : graph_(model.proto.graph()) {
+    const TensorReader reader(nullptr, nullptr);
     for (const onnx::TensorProto& constant : graph_.initializer()) {
-      if (auto tensor = InlineTensor(constant)) tables_.emplace(constant.name(), *tensor);
+      auto tensor = reader.Read(constant, constant.name());  // an error: it is external
+      if (tensor.ok()) tables_.emplace(constant.name(), *std::move(tensor));
     }
     for (const ExternalConstant& constant : model.external) {
       tables_.insert_or_assign(constant.name, constant.tensor);

@@ -373,6 +373,13 @@ absl::Status Writer::WriteMain(const Graph& graph, absl::Span<const NodeId> node
 
 }  // namespace
 
+const onnx::AttributeProto* FindAttribute(const onnx::NodeProto& node, absl::string_view name) {
+  for (const onnx::AttributeProto& attribute : node.attribute()) {
+    if (attribute.name() == name) return &attribute;
+  }
+  return nullptr;
+}
+
 onnx::TensorProto ToProto(const Tensor& tensor) {
   onnx::TensorProto proto;
   SetTypeAndDims(tensor, &proto);

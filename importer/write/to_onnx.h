@@ -66,6 +66,9 @@ absl::StatusOr<OnnxModel> ToOnnx(const Graph& graph, const ToOnnxOptions& option
 absl::StatusOr<onnx::AttributeProto> ToProto(const Attribute& attribute);
 absl::StatusOr<onnx::NodeProto> ToProto(const Graph& graph, const Node& node);
 
+// The attribute of this name, or null.
+const onnx::AttributeProto* FindAttribute(const onnx::NodeProto& node, absl::string_view name);
+
 // A dense TensorProto; a fill is expanded.
 onnx::TensorProto ToProto(const Tensor& tensor);
 

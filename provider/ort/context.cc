@@ -39,13 +39,6 @@ std::string IdentityOf(uint64_t checksum) { return absl::StrFormat("package %016
 // Constant outputs as a serialized GraphProto of initializers.
 constexpr char kConstants[] = "plugin.constants";
 
-const onnx::AttributeProto* Find(const onnx::NodeProto& node, absl::string_view name) {
-  for (const onnx::AttributeProto& attribute : node.attribute()) {
-    if (attribute.name() == name) return &attribute;
-  }
-  return nullptr;
-}
-
 // The folder of the context files.
 absl::StatusOr<fs::path> FolderOf(const ContextOptions& options, const std::string& model_path) {
   const std::string& path = options.path.empty() ? model_path : options.path;
@@ -107,9 +100,9 @@ std::vector<const char*> Pointers(const std::vector<std::string>& names) {
 
 absl::StatusOr<Package> ReadUnnamed(const onnx::NodeProto& node, const ContextOptions& options,
                                     const std::string& model_path) {
-  const onnx::AttributeProto* held = Find(node, "ep_cache_context");
+  const onnx::AttributeProto* held = FindAttribute(node, "ep_cache_context");
   if (held == nullptr) return absl::DataLossError("it has no attribute 'ep_cache_context'");
-  const onnx::AttributeProto* embed = Find(node, "embed_mode");
+  const onnx::AttributeProto* embed = FindAttribute(node, "embed_mode");
   if (embed == nullptr || embed->i() != 0) {
     if (held->s().empty() || held->s().back() != kEnd) {
       return absl::DataLossError("its package is truncated; compile the model again");
@@ -130,7 +123,7 @@ absl::StatusOr<Package> ReadUnnamed(const onnx::NodeProto& node, const ContextOp
                      "' is not next to the model, where it was written; move it there"));
   }
   ANEMONE_ASSIGN_OR_RETURN(Package package, std::move(opened));
-  const onnx::AttributeProto* identity = Find(node, kIdentity);
+  const onnx::AttributeProto* identity = FindAttribute(node, kIdentity);
   if (identity != nullptr && identity->s() != IdentityOf(package.checksum)) {
     return absl::FailedPreconditionError(
         absl::StrCat("its file '", held->s(),
@@ -191,7 +184,7 @@ absl::StatusOr<FusedNetwork> FusedNetworkOf(Package package) {
 
 bool IsContext(const HostNode& node) {
   if (node.proto.op_type() != kOperator || node.proto.domain() != kDomain) return false;
-  const onnx::AttributeProto* source = Find(node.proto, "source");
+  const onnx::AttributeProto* source = FindAttribute(node.proto, "source");
   return source != nullptr && source->s() == kProviderName;
 }
 

@@ -254,18 +254,11 @@ bool Fit(const Graph& graph, const std::vector<ValueId>& values,
                     });
 }
 
-const onnx::AttributeProto* Find(const onnx::NodeProto& node, absl::string_view name) {
-  for (const onnx::AttributeProto& attribute : node.attribute()) {
-    if (attribute.name() == name) return &attribute;
-  }
-  return nullptr;
-}
-
 // `inputs` are all inputs of the node; those of the segment itself remain.
 absl::StatusOr<CpuModel> ReadCpu(const Graph& graph, const onnx::NodeProto& node,
                                  std::vector<ValueId>& inputs) {
-  const onnx::AttributeProto* const text = Find(node, "model");
-  const onnx::AttributeProto* const names = Find(node, "constants");
+  const onnx::AttributeProto* const text = FindAttribute(node, "model");
+  const onnx::AttributeProto* const names = FindAttribute(node, "constants");
   CpuModel made;
   made.label = node.name();
   if (text == nullptr || names == nullptr ||
@@ -319,7 +312,7 @@ absl::Status ReadSegment(const Package& package, const onnx::NodeProto& node,
     return absl::OkStatus();
   }
   segment.placement = Placement::kEngine;
-  const onnx::AttributeProto* const index = Find(node, "segment");
+  const onnx::AttributeProto* const index = FindAttribute(node, "segment");
   if (index == nullptr || index->i() < 0 ||
       index->i() >= static_cast<int64_t>(package.segments.size())) {
     return DamagedEntry("an engine segment is missing");
