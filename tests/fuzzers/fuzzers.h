@@ -34,6 +34,9 @@ absl::Span<const Fuzzer> ProgramFuzzers();  // programs.cc: folders of programs,
 absl::Span<const Fuzzer> WeightFuzzers();   // weights.cc: weights, adapters, checkpoints
 absl::Span<const Fuzzer> GraphFuzzers();    // graphs.cc: results of valid graphs
 
+// The bytes of a file; none if it cannot be read.
+std::string BytesIn(const std::string& path);
+
 // Ends the process with `what` if `holds` is false.
 void Require(bool holds, absl::string_view what);
 // Of an error: it must have a message.

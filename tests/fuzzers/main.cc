@@ -20,6 +20,11 @@
 
 namespace anemone {
 
+std::string BytesIn(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
 void Require(bool holds, absl::string_view what) {
   if (holds) return;
   std::fprintf(stderr, "fuzzers: %s\n", std::string(what).c_str());
@@ -111,8 +116,7 @@ int main(int argc, char** argv) {
   anemone::Begin(argc, argv);
   int count = 0;
   const auto run = [&](const std::filesystem::path& path) {
-    std::ifstream in(path, std::ios::binary);
-    const std::string bytes{std::istreambuf_iterator<char>(in), {}};
+    const std::string bytes = anemone::BytesIn(path);
     LLVMFuzzerTestOneInput(reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size());
     ++count;
   };

@@ -28,11 +28,6 @@ constexpr char kSmallModel[] =
     "(float[1,4,6,6] x) => (float[1,4,6,6] y) <float[4,4,1,1] w = {1, 2, 3, 4, 5, 6, 7, 8, 1, 2, 3,"
     " 4, 5, 6, 7, 8}> { a = Conv(x, w) b = Relu(a) y = Add(b, x) }";
 
-std::string BytesIn(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
 // A folder with the small model as a program of one format.
 class ProgramFolder {
  public:

@@ -23,11 +23,6 @@ std::string Written(absl::string_view bytes, const char* name) {
   return path;
 }
 
-std::string ReadAll(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
 // All elements of a tensor are in the file.
 void Touch(const Tensor& tensor) {
   if (tensor.type() == DataType::kString) return;
@@ -49,7 +44,7 @@ std::string SafetensorsOf(const std::map<std::string, Tensor>& tensors,
                           const std::map<std::string, std::string>& metadata = {}) {
   const std::string path = Written("", "seed.safetensors");
   Require(WriteSafetensors(path, tensors, metadata).ok(), "a seed cannot be written");
-  return ReadAll(path);
+  return BytesIn(path);
 }
 
 std::vector<std::string> SafetensorsFiles() {
@@ -139,7 +134,7 @@ void RunCheckpoint(absl::string_view bytes) {
 std::vector<std::string> CheckpointFiles() {
   const std::string path = Written("", "seed.safetensors");
   Require(WriteCheckpoint(path, {}).ok(), "a seed cannot be written");
-  return {ReadAll(path)};
+  return {BytesIn(path)};
 }
 
 // The manifest of a compiled model, beside files that do not fit it.
