@@ -37,10 +37,10 @@ absl::Status DamagedTensor(const std::string& what) {
   return absl::DataLossError(absl::StrCat("a tensor with ", what));
 }
 
-class TensorReader {
+class PackagedTensorReader {
  public:
-  TensorReader(const format::Tensor& table, absl::string_view weights,
-               const std::shared_ptr<const void>& owner, absl::Span<const Tensor> sources)
+  PackagedTensorReader(const format::Tensor& table, absl::string_view weights,
+                       const std::shared_ptr<const void>& owner, absl::Span<const Tensor> sources)
       : table_(table),
         weights_(weights),
         owner_(owner),
@@ -241,7 +241,7 @@ absl::StatusOr<flatbuffers::Offset<format::Tensor>> PackageTensorWriter::Write(
 absl::StatusOr<Tensor> ReadPackageTensor(const format::Tensor& table, absl::string_view weights,
                                          const std::shared_ptr<const void>& owner,
                                          absl::Span<const Tensor> sources) {
-  return TensorReader(table, weights, owner, sources).Read();
+  return PackagedTensorReader(table, weights, owner, sources).Read();
 }
 
 }  // namespace anemone
