@@ -12,6 +12,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/string_view.h"
 #include "base/fp16.h"
+#include "importer/operators/beyond_ranges.h"
 #include "importer/operators/operators.h"
 #include "kernels/units/goc.h"
 
@@ -51,7 +52,7 @@ bool IsWeight(const Node& node, size_t input) {
 // The result holds a mask: all readers give the same result for the clamped number.
 bool HoldsMask(const GraphView& view, const Node& node) {
   return !node.outputs.empty() && node.outputs[0] != kNone &&
-         view.Floats().flat_for_constants[node.outputs[0]];
+         view.Beyond().flat_for_constants()[node.outputs[0]];
 }
 
 // A bound of Max, Min or Clip that no number of fp16 reaches is never the result.
@@ -108,10 +109,10 @@ Verdict Refuse(std::string why) {
 
 // "value 'x' in -8.3e+06..8.3e+06", "constant 'c' of 1e+09". Of a value of unknown bounds, the
 // numbers that it is known to have: "value 'd' with numbers of -1e+09".
-std::string Named(const GraphView& view, const BeyondFacts& beyond, ValueId value) {
+std::string Named(const GraphView& view, ValueId value) {
   const bool is_constant = view.Constant(value) != nullptr;
   const bool is_partial = !is_constant && !view.Floats().IsKnown(value);
-  const Bounds& b = is_constant ? view.Floats().bounds[value] : beyond.NumbersOf(value);
+  const Bounds& b = is_constant ? view.Floats().bounds[value] : view.Beyond().NumbersOf(value);
   const auto text = [](double x) {
     return std::fabs(x) < kEndless ? absl::StrFormat("%.6g", x)
                                    : std::string(x < 0 ? "-inf" : "inf");
@@ -128,8 +129,8 @@ std::string Exceeds(const std::string& what) {
   return absl::StrCat(what, " exceeds ", fp16::kLargest, ", the largest number of fp16");
 }
 
-std::string BeyondText(const GraphView& view, const BeyondFacts& beyond, ValueId value) {
-  return Exceeds(Named(view, beyond, value));
+std::string BeyondText(const GraphView& view, ValueId value) {
+  return Exceeds(Named(view, value));
 }
 
 std::string TooSmall(const std::string& what) {
@@ -145,12 +146,11 @@ double AttributeFactorOf(const Node& node, size_t input) {
   return number == nullptr ? 1 : std::fabs(*number);
 }
 
-std::optional<Verdict> RefusalOfConstant(const GraphView& view, const BeyondFacts& beyond,
-                                         const Node& node, size_t input) {
+std::optional<Verdict> RefusalOfConstant(const GraphView& view, const Node& node, size_t input) {
   if (FormOf(view, node, input) != ConstantForm::kLost) return std::nullopt;
   const ValueId value = node.inputs[input];
   const double factor = AttributeFactorOf(node, input);
-  std::string what = Named(view, beyond, value);
+  std::string what = Named(view, value);
   if (factor != 1) absl::StrAppend(&what, ", times ", factor, ",");
   return Refuse(ExceedsHalf(view.Floats().MagnitudeOf(value) * factor) ? Exceeds(what)
                                                                        : TooSmall(what));
@@ -189,14 +189,14 @@ std::optional<Verdict> RefusalOfAttributes(const Node& node) {
 
 // The value is known to have numbers beyond fp16's range. Integers at ports are judged elsewhere
 // (kernels/integers.h).
-bool IsBeyond(const GraphView& view, const BeyondFacts& beyond, ValueId value) {
-  return IsFloating(view.graph.values[value].type) && beyond.IsBeyond(value);
+bool IsBeyond(const GraphView& view, ValueId value) {
+  return IsFloating(view.graph.values[value].type) && view.Beyond().IsBeyond(value);
 }
 
 // The numbers beyond fp16's range that the value is known to have are infinities, which fp16 has
 // too.
-bool IsEndless(const GraphView& view, const BeyondFacts& beyond, ValueId value) {
-  const Bounds& b = beyond.NumbersOf(value);
+bool IsEndless(const GraphView& view, ValueId value) {
+  const Bounds& b = view.Beyond().NumbersOf(value);
   return !view.Floats().IsKnown(value) && (b.low == 0 || b.low <= -kEndless) &&
          (b.high == 0 || b.high >= kEndless);
 }
@@ -206,25 +206,24 @@ bool IsInside(const GraphView& view, const Match& match, ValueId value) {
   return std::find(match.nodes.begin(), match.nodes.end(), producer) != match.nodes.end();
 }
 
-std::optional<Verdict> RefusalOfNode(const GraphView& view, const BeyondFacts& beyond,
-                                     const Match& match, const Node& node) {
+std::optional<Verdict> RefusalOfNode(const GraphView& view, const Match& match, const Node& node) {
   if (auto refusal = RefusalOfAttributes(node)) return refusal;
   for (size_t i = 0; i < node.inputs.size(); ++i) {
     const ValueId value = node.inputs[i];
     if (value == kNone) continue;
-    if (auto refusal = RefusalOfConstant(view, beyond, node, i)) return refusal;
+    if (auto refusal = RefusalOfConstant(view, node, i)) return refusal;
     const bool is_read = view.Constant(value) == nullptr && !IsInside(view, match, value);
-    if (is_read && IsBeyond(view, beyond, value) && !IsEndless(view, beyond, value) &&
-        !beyond.IsFlat(node, value)) {
-      return Refuse(BeyondText(view, beyond, value));
+    if (is_read && IsBeyond(view, value) && !IsEndless(view, value) &&
+        !view.Beyond().IsFlat(node, value)) {
+      return Refuse(BeyondText(view, value));
     }
   }
   for (ValueId made : node.outputs) {
-    if (made == kNone || !IsBeyond(view, beyond, made) || beyond.IsFlat(made)) continue;
+    if (made == kNone || !IsBeyond(view, made) || view.Beyond().IsFlat(made)) continue;
     // A constant infinity of the node itself would be clamped.
-    if (node.op_type != "Where" && IsEndless(view, beyond, made)) continue;
+    if (node.op_type != "Where" && IsEndless(view, made)) continue;
     const bool is_inner = view.graph.values[made].producer != match.nodes.back();
-    if (!is_inner) return Refuse(BeyondText(view, beyond, made));
+    if (!is_inner) return Refuse(BeyondText(view, made));
   }
   return std::nullopt;
 }
@@ -251,10 +250,9 @@ double RescalingOf(const GraphView& view, const Node& node, size_t input) {
   return 1 / FactorsOf(*MagnitudeOf(view, node.inputs[input]))->first;
 }
 
-std::optional<Verdict> JudgeRange(const GraphView& view, const BeyondFacts& beyond,
-                                  const Match& match) {
+std::optional<Verdict> JudgeRange(const GraphView& view, const Match& match) {
   for (NodeId id : match.nodes) {
-    if (auto refusal = RefusalOfNode(view, beyond, match, view.graph.nodes[id])) return refusal;
+    if (auto refusal = RefusalOfNode(view, match, view.graph.nodes[id])) return refusal;
   }
   return std::nullopt;
 }

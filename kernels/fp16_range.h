@@ -2,8 +2,7 @@
 // or constants. The bounds of values are those of importer/operators/float_ranges.h; a value of
 // unknown bounds may be on the engine.
 //
-//   const BeyondFacts beyond(view.graph, view.Floats());
-//   const std::optional<Verdict> refusal = JudgeRange(view, beyond, match);   // rule `fp16-range`
+//   const std::optional<Verdict> refusal = JudgeRange(view, match);   // rule `fp16-range`
 //
 // A mask may be larger: where all readers of a value give the same result for numbers beyond fp16's
 // range, as softmax does, -1e9 becomes -65504 or -infinity and masks the same elements.
@@ -15,7 +14,6 @@
 #include <string>
 
 #include "engine/verdict.h"
-#include "importer/operators/beyond_ranges.h"
 #include "kernels/lowering.h"
 
 namespace anemone {
@@ -42,8 +40,7 @@ double RescalingOf(const GraphView& view, const Node& node, size_t input);
 // The refusal of a match one of whose constants or attributes is lost, or which reads or computes a
 // value beyond fp16's range. Values between the nodes of the match are not judged. nullopt if there
 // is none.
-std::optional<Verdict> JudgeRange(const GraphView& view, const BeyondFacts& beyond,
-                                  const Match& match);
+std::optional<Verdict> JudgeRange(const GraphView& view, const Match& match);
 
 // The node's first attribute that becomes 0 in fp16, or its first constant of the form kVanished.
 struct VanishingConstant {

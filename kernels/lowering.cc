@@ -87,6 +87,11 @@ const FloatFacts& GraphView::Floats() const {
   return *floats_;
 }
 
+const BeyondFacts& GraphView::Beyond() const {
+  if (!beyond_) beyond_.emplace(graph, Floats());
+  return *beyond_;
+}
+
 absl::StatusOr<std::vector<int64_t>> LowerContext::ShapeOf(ValueId value) {
   const Value& v = graph().values[value];
   if (v.shape && v.shape->size() > kMaxRank) {

@@ -31,6 +31,7 @@
 #include "absl/types/span.h"
 #include "engine/network_builder.h"
 #include "importer/graph.h"
+#include "importer/operators/beyond_ranges.h"
 #include "importer/operators/float_ranges.h"
 #include "importer/operators/intervals.h"
 
@@ -39,6 +40,9 @@ namespace anemone {
 // A graph with indexes for pattern matching, built once for each graph.
 struct GraphView {
   explicit GraphView(const Graph& graph);
+  GraphView(const GraphView&) = delete;
+  GraphView& operator=(const GraphView&) = delete;
+
   const Graph& graph;
   std::vector<std::vector<NodeId>> consumers;  // by value
   std::vector<bool> is_output;                 // by value
@@ -58,12 +62,14 @@ struct GraphView {
   const IntegerRange& RangeOf(ValueId value) const;
   // The same for float values.
   const FloatFacts& Floats() const;
+  const BeyondFacts& Beyond() const;
 
  private:
   const std::vector<IntegerRange>& Ranges() const;
 
   mutable std::vector<IntegerRange> ranges_;  // by value, or empty
   mutable std::optional<FloatFacts> floats_;
+  mutable std::optional<BeyondFacts> beyond_;
 };
 
 // The nodes that a lowering covers, with the anchor last. Only nodes of the match may read a value

@@ -228,7 +228,7 @@ class Chooser {
     const CoverFacts::Tried tried(&row, match.nodes.back());
     const auto known = facts_.ranges.find(tried);
     if (known != facts_.ranges.end()) return known->second;
-    std::optional<Verdict> judged = JudgeRange(view_, facts_.beyond, match);
+    std::optional<Verdict> judged = JudgeRange(view_, match);
     std::shared_ptr<const Verdict> refusal;
     if (judged) refusal = std::make_shared<const Verdict>(*std::move(judged));
     if (facts_.keeps) facts_.ranges.emplace(tried, refusal);
@@ -346,7 +346,6 @@ class Chooser {
 
 CoverFacts::CoverFacts(const Graph& graph, bool keeps, bool loops)
     : view(graph),
-      beyond(graph, view.Floats()),
       makers_of_unknown(MakersOfUnknown(graph)),
       keeps(keeps),
       loops(loops) {}

@@ -10,7 +10,6 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "importer/operators/beyond_ranges.h"
 #include "kernels/lowering.h"
 #include "partitioner/plan.h"
 
@@ -36,7 +35,6 @@ struct CoverFacts {
   using Tried = std::pair<const Lowering*, NodeId>;  // the anchor of the match
 
   const GraphView view;
-  const BeyondFacts beyond;
   // By value: the node because of which its type or shape is not known, or kNone.
   const std::vector<NodeId> makers_of_unknown;
   // Lowerings that did not ask the target. They are those of one route and one choice of

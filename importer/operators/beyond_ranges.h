@@ -27,7 +27,7 @@ struct Operator;  // importer/operators/operators.h
 
 class BeyondFacts {
  public:
-  // Takes linear time. Borrows `floats`, of which only the bounds are used.
+  // Takes linear time. Borrows both.
   BeyondFacts(const Graph& graph, const FloatFacts& floats);
 
   // The bounds if they are known. Else the least and the largest of the numbers beyond fp16's range
@@ -42,8 +42,11 @@ class BeyondFacts {
   // All readers of the value do.
   bool IsFlat(ValueId value) const;
 
-  // By value: FloatFacts::flat and FloatFacts::flat_for_constants.
+  // By value: every reader gives the same result for all numbers beyond fp16's range (Softmax), or
+  // passes them to readers that do.
   const std::vector<bool>& flat() const { return flat_; }
+  // The same for a constant among the value's elements, such as a mask: readers may also be
+  // operators that pick other elements (ReduceMax).
   const std::vector<bool>& flat_for_constants() const { return flat_for_constants_; }
 
  private:

@@ -7,7 +7,6 @@
 
 #include "base/float_scan.h"
 #include "importer/elements.h"
-#include "importer/operators/beyond_ranges.h"
 #include "importer/operators/float_rule.h"
 #include "importer/operators/operators.h"
 
@@ -128,9 +127,6 @@ FloatFacts FloatFactsOf(const Graph& graph, const std::vector<IntegerRange>& int
   FloatFacts facts;
   facts.bounds.resize(graph.values.size());
   Bounder(graph, integers, facts).AddAll();
-  BeyondFacts beyond(graph, facts);
-  facts.flat = beyond.flat();
-  facts.flat_for_constants = beyond.flat_for_constants();
   return facts;
 }
 

@@ -1,5 +1,5 @@
 // importer/operators/float_ranges.h: bounds of the float values of a graph that are known before it
-// runs, and what its operators do with numbers beyond the range of fp16.
+// runs.
 //
 //   const FloatFacts facts = FloatFactsOf(graph, IntegerRangesOf(graph));
 //   const Bounds b = facts.bounds[v];  // for example [-1e6, 1e6] for a Cast of a sum of products
@@ -20,12 +20,6 @@ namespace anemone {
 // By value. One-sided bounds are not known: IsKnown() is false.
 struct FloatFacts {
   std::vector<Bounds> bounds;
-  // Every reader of the value gives the same result for all numbers beyond fp16's range (Softmax),
-  // or passes them to readers that do.
-  std::vector<bool> flat;
-  // The same for a constant among the value's elements, such as a mask: readers may also be
-  // operators that pick other elements (ReduceMax). importer/operators/beyond_ranges.h finds both.
-  std::vector<bool> flat_for_constants;
 
   bool IsKnown(ValueId value) const;
   // The largest magnitude. Infinite if the bounds are not known.

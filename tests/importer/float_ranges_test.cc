@@ -124,9 +124,10 @@ std::string FlatText(const std::string& text) {
   auto model = ImportBytes(ParseModel(text).SerializeAsString(), "", {});
   if (!model.ok()) return std::string(model.status().message());
   const FloatFacts facts = FactsOf(model->graph);
+  const BeyondFacts beyond(model->graph, facts);
   for (size_t i = 0; i < model->graph.values.size(); ++i) {
     if (model->graph.values[i].name != "m") continue;
-    return facts.flat[i] ? "flat" : facts.flat_for_constants[i] ? "for constants" : "no";
+    return beyond.flat()[i] ? "flat" : beyond.flat_for_constants()[i] ? "for constants" : "no";
   }
   return "no value m";
 }
