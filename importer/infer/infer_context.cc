@@ -96,18 +96,22 @@ NodeContext::NodeContext(Inference& inference, Graph& graph, const ShapeData& da
       data_(data),
       node_(node),
       attributes_(node),
+      arena_(first_block_.data(), first_block_.size()),
       inputs_(node.inputs.size()),
       outputs_(node.outputs.size()) {
   for (size_t i = 0; i < node.inputs.size(); ++i) {
     if (node.inputs[i] == kNone) continue;
-    onnx::TypeProto type = TypeOf(graph.values[node.inputs[i]]);
-    if (type.value_case() != onnx::TypeProto::VALUE_NOT_SET) inputs_[i] = std::move(type);
+    auto* type = google::protobuf::Arena::CreateMessage<onnx::TypeProto>(&arena_);
+    SetType(graph.values[node.inputs[i]], *type);
+    if (type->value_case() != onnx::TypeProto::VALUE_NOT_SET) inputs_[i] = type;
+  }
+  for (onnx::TypeProto*& type : outputs_) {
+    type = google::protobuf::Arena::CreateMessage<onnx::TypeProto>(&arena_);
   }
 }
 
 const onnx::TypeProto* NodeContext::getInputType(size_t index) const {
-  if (index >= inputs_.size() || !inputs_[index].has_value()) return nullptr;
-  return &*inputs_[index];
+  return index < inputs_.size() ? inputs_[index] : nullptr;
 }
 
 // Resize-11 requires an empty tensor for scales or sizes that are not given.
@@ -122,7 +126,7 @@ bool NodeContext::hasOutput(size_t index) { return OutputOr(node_, index) != kNo
 
 onnx::TypeProto* NodeContext::getOutputType(size_t index) {
   if (index >= outputs_.size()) fail_type_inference("it has no output ", index);
-  return &outputs_[index];
+  return outputs_[index];
 }
 
 const onnx::TensorProto* NodeContext::getInputData(size_t index) const {

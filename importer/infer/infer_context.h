@@ -3,13 +3,14 @@
 #ifndef ANEMONE_IMPORTER_INFER_INFER_CONTEXT_H_
 #define ANEMONE_IMPORTER_INFER_INFER_CONTEXT_H_
 
+#include <array>
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "google/protobuf/arena.h"
 #include "importer/graph.h"
 #include "importer/infer/infer.h"
 #include "onnx/defs/shape_inference.h"
@@ -60,8 +61,11 @@ class NodeContext final : public onnx::InferenceContext {
   const ShapeData& data_;
   Node& node_;
   AttributeProtos attributes_;
-  std::vector<std::optional<onnx::TypeProto>> inputs_;
-  std::vector<onnx::TypeProto> outputs_;
+  // Holds the types, which are many small messages. Its first block is enough for most nodes.
+  alignas(8) std::array<char, 4096> first_block_;
+  google::protobuf::Arena arena_;
+  std::vector<const onnx::TypeProto*> inputs_;  // null: not known
+  std::vector<onnx::TypeProto*> outputs_;
   mutable std::map<size_t, onnx::TensorProto> constants_;
   mutable absl::Status status_;
   bool saw_unknown_type_ = false;

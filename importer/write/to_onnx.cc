@@ -395,13 +395,18 @@ onnx::TensorProto ToProto(const Tensor& tensor) {
 
 onnx::TypeProto TypeOf(const Value& value) {
   onnx::TypeProto type;
+  SetType(value, type);
+  return type;
+}
+
+void SetType(const Value& value, onnx::TypeProto& type) {
   if (!value.other_type.empty()) {
     type.ParseFromString(value.other_type);
-    return type;
+    return;
   }
-  if (value.type == DataType::kUndefined) return type;
+  if (value.type == DataType::kUndefined) return;
   type.mutable_tensor_type()->set_elem_type(static_cast<int32_t>(value.type));
-  if (!value.shape.has_value()) return type;
+  if (!value.shape.has_value()) return;
   onnx::TensorShapeProto* shape = type.mutable_tensor_type()->mutable_shape();
   for (const Dim& dim : *value.shape) {
     onnx::TensorShapeProto::Dimension* out = shape->add_dim();
@@ -411,7 +416,6 @@ onnx::TypeProto TypeOf(const Value& value) {
       out->set_dim_param(dim.symbol);
     }
   }
-  return type;
 }
 
 absl::StatusOr<onnx::AttributeProto> ToProto(const Attribute& attribute) {

@@ -74,6 +74,8 @@ onnx::TensorProto ToProto(const Tensor& tensor);
 
 // The type of a value as a TypeProto; its `value` case is not set if the type is not known.
 onnx::TypeProto TypeOf(const Value& value);
+// The same; `type` is empty.
+void SetType(const Value& value, onnx::TypeProto& type);
 
 }  // namespace anemone
 
