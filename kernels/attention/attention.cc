@@ -338,6 +338,7 @@ bool IsAttention(const GraphView& view, const Node& anchor, Match& match) {
 
 // Also matches the nodes that split query, key and value from a packed value, and captures it.
 bool IsPackedAttention(const GraphView& view, const Node& anchor, Match& match) {
+  if (view.OnlyProducer(anchor.inputs[1], "Gather") == nullptr) return false;  // as ThirdOf() wants
   auto attention = FindAttention(view, anchor);
   if (!attention || !attention->packed) return false;
   const std::vector<NodeId>& between = attention->packed->nodes;
