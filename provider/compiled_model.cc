@@ -214,7 +214,7 @@ absl::StatusOr<std::string> PlanInto(const std::shared_ptr<const Writer>& writer
         "a compiled model has one size; give its free dimensions one with --dim, and no --bucket");
   }
   ANEMONE_RETURN_IF_ERROR(writer->stored());
-  return loaded->line;
+  return loaded->PlanLine();
 }
 
 // Copies a file with some ranges replaced, by their offsets.

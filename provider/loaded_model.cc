@@ -193,8 +193,6 @@ absl::StatusOr<std::unique_ptr<LoadedModel>> LoadedModel::Make(const LoadSetup& 
   if (HasLoops(planned.plan)) {  // who asks where nodes run gets the plan with all units
     made->plan_again = PlanLater(setup, importing);
     made->is_unasked = true;
-  } else {
-    made->line = anemone::PlanLine(planned.model, planned.plan);
   }
   if (setup.before != nullptr) ANEMONE_RETURN_IF_ERROR(CheckSamePlan(*setup.before, *made));
   MemoryNeed need;
@@ -215,7 +213,10 @@ absl::StatusOr<std::unique_ptr<LoadedModel>> LoadedModel::Make(const LoadSetup& 
   }
   if (setup.cache != nullptr && is_stored) {
     const PlanFacts facts = {
-        .line = made->line, .summary = made->summary, .need = need, .places = made->places};
+        .line = made->is_unasked ? "" : anemone::PlanLine(planned.model, planned.plan),
+        .summary = made->summary,
+        .need = need,
+        .places = made->places};
     setup.cache->Store(importing, planned.model.graph, made->whole ? *made->whole : planned.plan,
                        models, facts);
   }

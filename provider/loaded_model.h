@@ -58,7 +58,7 @@ struct LoadedModel {
   std::shared_ptr<const void> memory;  // what it has taken of the budget
   Planned planned;                     // of a plan from the cache: what runs, as in PlannedModel
   std::optional<Plan> whole;           // WholeOnCpu(), which runs instead
-  std::string line;                    // PlanLine()
+  std::string line;                    // PlanLine() of a plan from the cache; "" if not known
   PlanSummary summary;
   std::string copied_state;                 // PlanInPlace::refusal
   std::shared_ptr<RangeWarnings> warnings;  // of runs
@@ -80,7 +80,7 @@ struct LoadedModel {
 
   // A plan from the cache has no reasons: if they are asked for, the model is planned again.
   std::function<absl::StatusOr<Planned>()> plan_again;  // null if `planned` is whole
-  bool is_unasked = false;  // `line` and `summary` are those of plan_again() too
+  bool is_unasked = false;  // `summary` is that of plan_again() too
   mutable std::mutex replanning;
   mutable std::optional<Planned> replanned;
 

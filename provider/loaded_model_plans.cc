@@ -62,12 +62,10 @@ std::string LoadedModel::PlanLine() const {
     const auto plans = sizes->Plans();
     return plans.ok() ? (*plans)->Lines() : std::string(plans.status().message());
   }
-  if (is_unasked) {
-    const auto planned = WholePlan();
-    return planned.ok() ? anemone::PlanLine((*planned)->model, (*planned)->plan)
-                        : std::string(planned.status().message());
-  }
-  return line;
+  if (!line.empty()) return line;
+  const auto planned = WholePlan();
+  return planned.ok() ? anemone::PlanLine((*planned)->model, (*planned)->plan)
+                      : std::string(planned.status().message());
 }
 
 std::string LoadedModel::PlanText(bool every_node, int width) const {
