@@ -27,8 +27,6 @@ namespace {
 constexpr int kApiVersion = 23;
 static_assert(ORT_API_VERSION >= kApiVersion, "ONNX Runtime's C headers must be 1.23 or newer");
 
-constexpr char kVariable[] = "ANEMONE_ORT_LIBRARY";
-
 #ifdef __APPLE__
 constexpr const char* kSystemNames[] = {"libonnxruntime.1.dylib", "libonnxruntime.dylib"};
 #else
@@ -44,7 +42,7 @@ struct Library {
 // A library that the user named is the only candidate: if it cannot be opened, there is no other.
 std::vector<std::string> Candidates(const std::string& chosen) {
   if (!chosen.empty()) return {chosen};
-  const char* named = std::getenv(kVariable);
+  const char* named = std::getenv(kOrtLibraryVariable);
   if (named != nullptr && *named != '\0') return {named};
   std::vector<std::string> candidates;
   if (*ANEMONE_ORT_LIBRARY_PATH != '\0') candidates.push_back(ANEMONE_ORT_LIBRARY_PATH);

@@ -35,6 +35,9 @@ struct OrtStatus;
 
 namespace anemone {
 
+// The environment variable that names the library, unless OrtRuntimeOptions::library does.
+inline constexpr char kOrtLibraryVariable[] = "ANEMONE_ORT_LIBRARY";
+
 // What to do if no library can be opened.
 inline constexpr char kOrtRemedy[] =
     "run tools/quickstart, or set ANEMONE_ORT_LIBRARY to the path of a libonnxruntime.so, 1.23 or "

@@ -7,7 +7,7 @@ import pathlib
 import sys
 from collections.abc import Sequence
 
-from ._ort_library import ort_library
+from ._ort_library import installed_library
 
 
 def command_path() -> str:
@@ -16,7 +16,7 @@ def command_path() -> str:
 
 def command_environment() -> dict[str, str]:
     """The environment in which the command finds the ONNX Runtime and the Python of this process."""
-    made = {"ANEMONE_ORT_LIBRARY": ort_library(), "ANEMONE_PYTHON": sys.executable, **os.environ}
+    made = {"ANEMONE_ORT_LIBRARY": installed_library(), "ANEMONE_PYTHON": sys.executable, **os.environ}
     return {name: value for name, value in made.items() if value}
 
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Union
 
 from . import _anemone
-from ._ort_library import ort_library
+from ._ort_library import installed_library
 
 if TYPE_CHECKING:
     import onnx
@@ -77,7 +77,7 @@ def settings_of(
     such keyword, or it wants a dict; ValueError: the value is wrong."""
     settings = _anemone.Settings()
     settings.target = target
-    settings.ort_library = ort_library()
+    settings.use_library(installed_library())
     for name, value in keywords.items():
         if isinstance(value, (str, int, float)) and name not in _EXAMPLES:
             settings.set(function, name, str(value))
