@@ -129,9 +129,7 @@ std::string Exceeds(const std::string& what) {
   return absl::StrCat(what, " exceeds ", fp16::kLargest, ", the largest number of fp16");
 }
 
-std::string BeyondText(const GraphView& view, ValueId value) {
-  return Exceeds(Named(view, value));
-}
+std::string BeyondText(const GraphView& view, ValueId value) { return Exceeds(Named(view, value)); }
 
 std::string TooSmall(const std::string& what) {
   return absl::StrCat(what, " is too small: fp16 keeps few of its digits");

@@ -345,10 +345,7 @@ class Chooser {
 }  // namespace
 
 CoverFacts::CoverFacts(const Graph& graph, bool keeps, bool loops)
-    : view(graph),
-      makers_of_unknown(MakersOfUnknown(graph)),
-      keeps(keeps),
-      loops(loops) {}
+    : view(graph), makers_of_unknown(MakersOfUnknown(graph)), keeps(keeps), loops(loops) {}
 
 absl::StatusOr<std::vector<Cover>> ChooseCovers(CoverFacts& facts, const PlanOptions& options,
                                                 const std::vector<bool>& refused,

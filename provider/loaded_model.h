@@ -80,7 +80,7 @@ struct LoadedModel {
 
   // A plan from the cache has no reasons: if they are asked for, the model is planned again.
   std::function<absl::StatusOr<Planned>()> plan_again;  // null if `planned` is whole
-  bool is_unasked = false;  // `summary` is that of plan_again() too
+  bool is_unasked = false;                              // `summary` is that of plan_again() too
   mutable std::mutex replanning;
   mutable std::optional<Planned> replanned;
 

@@ -1,6 +1,7 @@
 #include "provider/settings.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -9,6 +10,7 @@
 #include "base/threads.h"
 #include "engine/numerics_mode.h"
 #include "engine/target.h"
+#include "fallback/ort_runtime.h"
 #include "provider/setting_stores.h"
 
 namespace anemone {
@@ -275,6 +277,11 @@ const Setting* FindSetting(absl::string_view name) {
   const auto found = std::find_if(std::begin(kSettings), std::end(kSettings),
                                   [&](const Setting& setting) { return name == setting.name; });
   return found == std::end(kSettings) ? nullptr : found;
+}
+
+void UseInstalledLibrary(Settings& settings, const std::string& path) {
+  const char* const named = std::getenv(kOrtLibraryVariable);
+  settings.ort_library = named == nullptr || *named == '\0' ? path : named;
 }
 
 absl::StatusOr<PlanOptions> PlanOptionsOf(const Settings& settings) {

@@ -92,6 +92,10 @@ absl::StatusOr<T*> NewEntry(std::map<std::string, T>& of, const std::string& nam
 // target once. Names that are not targets are kept.
 std::vector<std::string> TargetsOf(const Settings& settings);
 
+// `ort_library` becomes `path`, unless the environment names a library. (In Python, to ask the
+// environment takes 3 % of the time to load a small model.)
+void UseInstalledLibrary(Settings& settings, const std::string& path);
+
 // UsageError: a dimension has a range of sizes, which only a Core ML package can have.
 absl::Status RequireSizes(const Settings& settings);
 

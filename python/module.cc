@@ -8,7 +8,6 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
-#include <cstdlib>
 #include <map>
 #include <memory>
 #include <optional>
@@ -32,7 +31,6 @@
 #include "engine/formats/parse_json.h"
 #include "engine/target.h"
 #include "engine/target_names.h"
-#include "fallback/ort_runtime.h"
 #include "partitioner/plan_diff.h"
 #include "provider/programs/program_diff.h"
 #include "provider/sampling.h"
@@ -135,20 +133,13 @@ void SetSetting(Settings& settings, unsigned function, const std::string& name,
   if (!status.ok()) Raise(Annotated(status, absl::StrCat(name, " '", value, "'")));
 }
 
-// Uses `installed`, unless the environment names a library. (In Python to ask the environment takes
-// 3 % of the time to load a small model.)
-void UseLibrary(Settings& settings, const std::string& installed) {
-  const char* const named = std::getenv(kOrtLibraryVariable);
-  settings.ort_library = named == nullptr || *named == '\0' ? installed : named;
-}
-
 void AddSettings(nb::module_& module) {
   module.attr("CHECK") = static_cast<unsigned>(kPythonCheck);
   module.attr("SESSION") = static_cast<unsigned>(kPythonSession);
   nb::class_<Settings>(module, "Settings")
       .def(nb::init<>())
       .def_rw("target", &Settings::target)
-      .def("use_library", UseLibrary)
+      .def("use_library", UseInstalledLibrary)
       .def("set", SetSetting);
 }
 
