@@ -9,6 +9,7 @@
 #include "base/deadline.h"
 #include "base/guarded.h"
 #include "base/mapped_file.h"
+#include "base/model_limits.h"
 #include "base/status_macros.h"
 #include "base/usage_error.h"
 #include "importer/new_weights.h"
@@ -22,6 +23,30 @@
 namespace anemone {
 namespace {
 
+// What the rewrites made of a graph and its bodies. `nodes`: of those before it.
+absl::Status CheckSizes(const Graph& graph, int64_t& nodes) {
+  nodes += static_cast<int64_t>(graph.nodes.size());
+  if (nodes > ValueOf(ModelLimit::kNodes)) {
+    return OverLimit(ModelLimit::kNodes, "after all rewrites the model has");
+  }
+  const auto most = static_cast<double>(ValueOf(ModelLimit::kTensorBytes));
+  for (const Value& value : graph.values) {
+    if (!value.is_static()) continue;
+    double bytes = BitsOf(value.type) / 8.0;
+    for (const Dim& dim : *value.shape) bytes *= static_cast<double>(dim.size);
+    if (bytes <= most) continue;
+    return OverLimit(ModelLimit::kTensorBytes,
+                     absl::StrCat("value '", value.name, "': ", DataTypeName(value.type), " ",
+                                  DimsToString(value.dims()), " has"));
+  }
+  for (const Node& node : graph.nodes) {
+    for (const Attribute::GraphPtr& body : BodiesOf(node)) {
+      ANEMONE_RETURN_IF_ERROR(CheckSizes(*body, nodes));
+    }
+  }
+  return absl::OkStatus();
+}
+
 // The import steps after ReadModel().
 absl::StatusOr<Model> Finish(absl::StatusOr<Model> model, const ImportOptions& options) {
   ANEMONE_RETURN_IF_ERROR(model.status());
@@ -34,6 +59,8 @@ absl::StatusOr<Model> Finish(absl::StatusOr<Model> model, const ImportOptions& o
   ANEMONE_RETURN_IF_ERROR(BindDimensions(*model, options));
   if (options.as_read != nullptr) *options.as_read = std::make_shared<const Graph>(model->graph);
   ANEMONE_RETURN_IF_ERROR(Simplify(*model, options));
+  int64_t nodes = 0;
+  ANEMONE_RETURN_IF_ERROR(CheckSizes(model->graph, nodes));
   return model;
 }
 

@@ -8,8 +8,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "base/steady_now.h"
 #include "base/usage_error.h"
 #include "importer/infer/infer.h"
 #include "importer/read/free_dimensions.h"
@@ -171,7 +171,7 @@ class SizeSearch {
     const std::string text = absl::StrJoin(changed, ",");
     if (text.empty()) return;
     if (fitting_.size() == kMostSizesShown || tries_ == kMostTries) return;
-    if (absl::Now() - start_ > kMostTime) return;
+    if (SteadyNow() - start_ > kMostTime) return;
     if (std::find(tried_.begin(), tried_.end(), text) != tried_.end()) return;
     tried_.push_back(text);
     ++tries_;
@@ -181,7 +181,7 @@ class SizeSearch {
   const ImportOptions& options_;
   const ImportAgain& import_;
   std::vector<Given> given_;
-  const absl::Time start_ = absl::Now();
+  const absl::Time start_ = SteadyNow();
   int tries_ = 0;
   std::vector<std::string> tried_, fitting_;
 };

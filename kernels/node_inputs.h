@@ -57,9 +57,9 @@ inline absl::StatusOr<std::vector<int64_t>> ConstantIntegers(LowerContext& c, co
     return c.NotLowered("parameter input computed at run time");
   }
   // A fill of any size is only a few bytes in a file, so a small file may have a huge constant.
-  if (constant->elements() > kMostIntegers) {
-    return c.NotLowered(
-        absl::StrCat("parameter input with more than ", kMostIntegers, " elements"));
+  if (constant->elements() > MostIntegers()) {
+    return c.NotLowered(absl::StrCat("parameter input with more than ", MostIntegers(),
+                                     " elements; ", RaiseText(ModelLimit::kListElements)));
   }
   auto values = IntegersOf(*constant);
   if (!values) {

@@ -6,6 +6,7 @@
 #include "base/deadline.h"
 #include "base/guarded.h"
 #include "base/memory_limit.h"
+#include "base/model_limits.h"
 #include "base/status_macros.h"
 #include "partitioner/plan_groups.h"
 #include "partitioner/plan_json.h"
@@ -89,6 +90,7 @@ absl::StatusOr<CheckReport> CheckReport::State::Report(const Settings& settings,
                                                        const Bucketing::Import& import) {
   const TimeLimit limit(settings.time_limit);
   const MemoryLimit memory(settings.memory_limit);
+  const ModelLimits limits(settings.limits);
   ANEMONE_ASSIGN_OR_RETURN(SizedPlans plans, MakePlans(settings, import));
   return CheckReport(std::make_unique<State>(State{std::move(plans), settings}));
 }

@@ -3,10 +3,11 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/time/clock.h"
 #include "base/deadline.h"
 #include "base/memory_limit.h"
+#include "base/model_limits.h"
 #include "base/status_macros.h"
+#include "base/steady_now.h"
 #include "importer/importer.h"
 #include "importer/read/bindings.h"
 #include "partitioner/plan_text.h"
@@ -24,14 +25,14 @@ namespace {
 class Stopwatch {
  public:
   double Lap() {
-    absl::Time now = absl::Now();
+    absl::Time now = SteadyNow();
     double took = absl::ToDoubleMilliseconds(now - start_);
     start_ = now;
     return took;
   }
 
  private:
-  absl::Time start_ = absl::Now();
+  absl::Time start_ = SteadyNow();
 };
 
 // Imports and plans the model when it is called.
@@ -40,6 +41,7 @@ std::function<absl::StatusOr<Planned>()> PlanLater(const LoadSetup& setup,
   return [setup, importing]() -> absl::StatusOr<Planned> {
     const TimeLimit limit(setup.settings.time_limit);
     const MemoryLimit memory(setup.settings.memory_limit);
+    const ModelLimits limits(setup.settings.limits);
     ANEMONE_ASSIGN_OR_RETURN(Model model, setup.import(importing));
     ANEMONE_ASSIGN_OR_RETURN(Plan plan, MakePlan(model, setup.planning));
     return Planned{std::move(model), std::move(plan)};
@@ -262,7 +264,7 @@ absl::StatusOr<std::unique_ptr<LoadedModel>> LoadedModel::OnCpu(const LoadSetup&
                                                                 const ImportOptions& importing) {
   const Settings& settings = setup.settings;
   const bool is_plain = settings.dims.empty() && settings.shapes.empty() && !settings.hazards &&
-                        !setup.memory->is_limited();
+                        !setup.memory->is_limited() && settings.limits.empty();
   if (!setup.planning.policy.cpu_only || !is_plain || !setup.is_of_file) return nullptr;
   Stopwatch watch;
   const auto opened = setup.runtime->Get();
@@ -296,6 +298,7 @@ std::unique_ptr<LoadedModel> LoadedModel::OfSizes(Bucketing buckets, const LoadT
       [setup](
           const ImportOptions& importing) -> absl::StatusOr<std::shared_ptr<const LoadedModel>> {
     const MemoryLimit memory(setup.settings.memory_limit);
+    const ModelLimits limits(setup.settings.limits);
     ANEMONE_ASSIGN_OR_RETURN(std::unique_ptr<LoadedModel> made, Find(setup, importing));
     if (made != nullptr) return made;
     Stopwatch watch;
@@ -316,6 +319,7 @@ std::unique_ptr<LoadedModel> LoadedModel::OfSizes(Bucketing buckets, const LoadT
 absl::StatusOr<std::unique_ptr<LoadedModel>> LoadedModel::Load(const LoadSetup& setup) {
   const Settings& settings = setup.settings;
   const MemoryLimit memory(settings.memory_limit);
+  const ModelLimits limits(settings.limits);
   const ImportOptions importing = ImportingOptions(settings, setup.runtime);
   Stopwatch watch;
   if (!settings.buckets.empty()) {

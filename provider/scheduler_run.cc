@@ -11,10 +11,10 @@
 
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "base/annotated.h"
 #include "base/deadline.h"
 #include "base/status_macros.h"
+#include "base/steady_now.h"
 #include "fallback/from_onnx_value.h"
 #include "importer/opset/opsets.h"
 #include "importer/write/to_onnx.h"
@@ -154,9 +154,9 @@ class Scheduler::Runner {
   const Surface& SurfaceOf(ValueId value) { return state_.surfaces[s_.surfaces_.slot[value]]; }
 
   // Only a trace needs times and names.
-  absl::Time Begun() const { return trace_ != nullptr ? absl::Now() : absl::Time(); }
+  absl::Time Begun() const { return trace_ != nullptr ? SteadyNow() : absl::Time(); }
   void Note(absl::string_view category, const std::string& name, absl::Time start) {
-    trace_->Add(category, name, start, absl::Now() - start);
+    trace_->Add(category, name, start, SteadyNow() - start);
   }
 
   void Start(int segment) {
@@ -210,7 +210,7 @@ class Scheduler::Runner {
     }
     std::function<void(absl::string_view, absl::string_view, absl::Duration)> on_unit =
         [this](absl::string_view unit, absl::string_view type, absl::Duration took) {
-          trace_->Add("unit", absl::StrCat(type, " ", unit), absl::Now() - took, took);
+          trace_->Add("unit", absl::StrCat(type, " ", unit), SteadyNow() - took, took);
         };
     std::function<void(const UnitRun&)> on_values = [this, index](const UnitRun& run) {
       hazards_->AddUnit(s_.plan_.first_segment + index, run);

@@ -3,12 +3,12 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "anemone/surfaces.h"
 #include "base/deadline.h"
 #include "base/guarded.h"
 #include "base/printable.h"
 #include "base/status_macros.h"
+#include "base/steady_now.h"
 #include "importer/importer.h"
 #include "provider/compiled_model.h"
 #include "provider/kept_state.h"
@@ -76,7 +76,7 @@ absl::StatusOr<Session> Session::Of(const LoadSetup& setup) {
 absl::StatusOr<Session> Session::Load(const std::string& path, const Settings& settings) {
   return Guarded("load the model", [&]() -> absl::StatusOr<Session> {
     const TimeLimit limit(settings.time_limit);
-    const absl::Time begun = absl::Now();
+    const absl::Time begun = SteadyNow();
     const auto load = [&](const std::string& file, const Settings& with,
                           std::shared_ptr<const ProgramStore> store) -> absl::StatusOr<Session> {
       const auto import = [file](const ImportOptions& importing) {
@@ -87,7 +87,7 @@ absl::StatusOr<Session> Session::Load(const std::string& path, const Settings& s
       if (store != nullptr && setup.adapters->modules() == nullptr && !with.hazards) {
         setup.cache = std::move(store);
       }
-      setup.opened = absl::ToDoubleMilliseconds(absl::Now() - begun);
+      setup.opened = absl::ToDoubleMilliseconds(SteadyNow() - begun);
       return Of(setup);
     };
     if (!CompiledModel::Is(path)) return load(path, settings, nullptr);

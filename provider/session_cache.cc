@@ -37,6 +37,7 @@ absl::StatusOr<CacheKey> KeyOf(const Settings& settings, const std::vector<Tenso
   if (settings.memory_limit > 0) {  // the entry says how much memory the program needs
     key.Add("need", absl::StrCat(settings.numerics, " ", settings.heed_limits));
   }
+  if (!settings.limits.empty()) key.Add("limits", LimitsText(settings));
   // A model may be planned so that its state is written where it is (state_in_place.h).
   for (const auto& [past, present] : settings.state) {
     key.Add("state", absl::StrCat(past, "=", present));

@@ -7,6 +7,7 @@
 #include "absl/strings/str_split.h"
 #include "base/byte_sizes.h"
 #include "base/deadline.h"
+#include "base/model_limits.h"
 #include "base/status_macros.h"
 #include "base/threads.h"
 #include "engine/numerics_mode.h"
@@ -37,6 +38,11 @@ std::vector<std::string> PolicyNames() {
 std::vector<std::string> LayerForms() { return {"auto", "convolutions", "products"}; }
 std::vector<std::string> DeviceNames() { return {"auto", "software", "apple"}; }
 std::vector<std::string> NumericsNames() { return {"fast", "exact"}; }
+std::vector<std::string> LimitNames() {
+  std::vector<std::string> names;
+  for (const ModelLimitRow& row : AllModelLimits()) names.push_back(absl::StrCat(row.name, "="));
+  return names;
+}
 
 absl::Status CheckDevice(const std::string& text) {
   if (text == "auto" || text == "software" || text == "apple") return absl::OkStatus();
@@ -109,6 +115,10 @@ absl::Status CheckTimeLimit(double seconds) {
 absl::Status StoreTimeLimit(Settings& settings, const std::string& value) {
   if (!absl::SimpleAtod(value, &settings.time_limit)) settings.time_limit = -1;
   return CheckTimeLimit(settings.time_limit);
+}
+
+absl::Status StoreLimits(Settings& settings, const std::string& value) {
+  return ReadModelLimits(value, settings.limits);
 }
 
 absl::Status StoreDim(Settings& settings, const std::string& value) {

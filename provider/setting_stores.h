@@ -41,6 +41,7 @@ std::vector<std::string> PolicyNames();
 std::vector<std::string> LayerForms();
 std::vector<std::string> DeviceNames();
 std::vector<std::string> NumericsNames();
+std::vector<std::string> LimitNames();
 
 // As `Setting::store`.
 absl::Status StoreTarget(Settings& settings, const std::string& value);
@@ -53,6 +54,7 @@ absl::Status StoreThreads(Settings& settings, const std::string& value);
 absl::Status StoreMaxPlans(Settings& settings, const std::string& value);
 absl::Status StoreMemoryLimit(Settings& settings, const std::string& value);
 absl::Status StoreTimeLimit(Settings& settings, const std::string& value);
+absl::Status StoreLimits(Settings& settings, const std::string& value);
 absl::Status StoreDim(Settings& settings, const std::string& value);
 absl::Status StoreShape(Settings& settings, const std::string& value);
 absl::Status StoreBucket(Settings& settings, const std::string& value);

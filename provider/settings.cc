@@ -5,7 +5,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/annotated.h"
+#include "base/model_limits.h"
 #include "base/status_macros.h"
 #include "base/threads.h"
 #include "engine/numerics_mode.h"
@@ -267,6 +269,20 @@ const Setting kSettings[] = {
              "reached. Work stops between two nodes; one node, or one pass of planning over a "
              "segment, is not interrupted. 0: no limit.",
      .store = StoreTimeLimit},
+    {.name = "limits",
+     .flag = "limit",
+     .value = "NAME=VALUE[,NAME=VALUE...]",
+     .type = "Mapping[str, int | str]",
+     .entries = kReadsModel | kPlugin | kPython,
+     .fallback = "",
+     .brief = "Change a limit of what a model may ask for, as in nodes=100000 or tensor-bytes=1G.",
+     .help = "A model beyond a limit is refused, and the error names the limit. The limits are "
+             "model-bytes, string-bytes, nesting, call-nesting, nodes, function-nodes, name-bytes, "
+             "tensor-bytes, dense-bytes, folded-bytes, unrolled-nodes, list-elements, "
+             "matrix-elements and kernel-elements; docs/options.md says what they limit, and their "
+             "defaults. Bytes are written as for --memory-limit.",
+     .choices = LimitNames,
+     .store = StoreLimits},
 };
 
 }  // namespace
@@ -284,8 +300,13 @@ void UseInstalledLibrary(Settings& settings, const std::string& path) {
   settings.ort_library = named == nullptr || *named == '\0' ? path : named;
 }
 
+std::string LimitsText(const Settings& settings) {
+  return absl::StrJoin(settings.limits, ",", absl::PairFormatter("="));
+}
+
 absl::StatusOr<PlanOptions> PlanOptionsOf(const Settings& settings) {
   ANEMONE_RETURN_IF_ERROR(RequireSizes(settings));
+  ANEMONE_RETURN_IF_ERROR(Annotated(CheckModelLimits(settings.limits), "limits"));
   PlanOptions options{.rewrites = settings.rewrites};
   ANEMONE_ASSIGN_OR_RETURN(options.target, FindTarget(settings.target));
   ANEMONE_ASSIGN_OR_RETURN(options.route,

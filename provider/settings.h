@@ -96,6 +96,9 @@ std::vector<std::string> TargetsOf(const Settings& settings);
 // environment takes 3 % of the time to load a small model.)
 void UseInstalledLibrary(Settings& settings, const std::string& path);
 
+// "nodes=1000,tensor-bytes=4096", for the keys of caches; "" without limits.
+std::string LimitsText(const Settings& settings);
+
 // UsageError: a dimension has a range of sizes, which only a Core ML package can have.
 absl::Status RequireSizes(const Settings& settings);
 

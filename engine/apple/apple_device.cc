@@ -10,6 +10,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "base/steady_now.h"
 #include "device_limit_table.h"  // generated
 #include "engine/apple/live_ports.h"
 #include "engine/apple/model_files.h"
@@ -331,7 +332,7 @@ class AppleDevice final : public Device {
 
   absl::Status Run(const Program& base, const Request& request) override {
     const auto& program = static_cast<const AppleProgram&>(base);
-    const absl::Time start = absl::Now();
+    const absl::Time start = SteadyNow();
     {
       const std::lock_guard<std::mutex> lock(program.mutex);
       // While a call has not ended the engine may still read the surfaces.
@@ -342,7 +343,7 @@ class AppleDevice final : public Device {
                                   [loaded = program.loaded] { return loaded->Evaluate(); }));
       ANEMONE_RETURN_IF_ERROR(CopyOut(program, request));
     }
-    if (request.on_unit != nullptr) (*request.on_unit)("program", "ANE", absl::Now() - start);
+    if (request.on_unit != nullptr) (*request.on_unit)("program", "ANE", SteadyNow() - start);
     return absl::OkStatus();
   }
 

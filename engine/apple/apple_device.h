@@ -22,7 +22,6 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "engine/device.h"
 #include "engine/software/device_limits.h"

@@ -21,8 +21,8 @@
 #include <utility>
 
 #include "absl/status/status.h"
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "base/steady_now.h"
 #include "engine/device.h"
 
 namespace anemone {
@@ -41,7 +41,7 @@ struct DeviceLimit {
 class CompileHistory {
  public:
   using Clock = std::function<absl::Time()>;
-  explicit CompileHistory(Clock now = absl::Now) : now_(std::move(now)) {}
+  explicit CompileHistory(Clock now = SteadyNow) : now_(std::move(now)) {}
 
   // Counts a compile that is about to start, or returns the error that prevents it. No source says
   // whether a failed compile counts; here it does, which is the safe assumption.
@@ -51,7 +51,7 @@ class CompileHistory {
   // Records that the compile started last failed in the compiler.
   void Fail();
   // Resets to the state of a new process. Tests pass their own clock.
-  void Restart(Clock now = absl::Now);
+  void Restart(Clock now = SteadyNow);
 
  private:
   std::mutex mutex_;

@@ -8,10 +8,10 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "anemone/compressed.h"
 #include "base/deadline.h"
 #include "base/status_macros.h"
+#include "base/steady_now.h"
 #include "engine/device.h"
 #include "engine/loops.h"
 #include "engine/software/exact_plan.h"
@@ -227,14 +227,14 @@ class SoftwareDevice final : public Device {
       const std::vector<UnitCall>& calls = memory.calls[i];
       ANEMONE_RETURN_IF_ERROR(
           CheckTime(Phase::kRun, [&] { return absl::StrCat("unit '", calls[0].unit->name, "'"); }));
-      absl::Time start = request.on_unit != nullptr ? absl::Now() : absl::Time();
+      absl::Time start = request.on_unit != nullptr ? SteadyNow() : absl::Time();
       if (program.exact && request.on_values == nullptr) {
         RunExact(program, units.chains[i][0].unit, request, calls[0]);
       } else {
         RunChain(calls);
       }
       if (request.on_unit != nullptr) {
-        (*request.on_unit)(calls[0].unit->name, calls[0].unit->kind->type, absl::Now() - start);
+        (*request.on_unit)(calls[0].unit->name, calls[0].unit->kind->type, SteadyNow() - start);
       }
       if (request.on_values != nullptr) {
         const UnitCall& call = calls[0];

@@ -14,6 +14,7 @@
 #include "base/bool_element.h"
 #include "base/deadline.h"
 #include "base/memory_limit.h"
+#include "base/model_limits.h"
 #include "base/status_macros.h"
 #include "importer/contrib/contrib.h"
 #include "importer/edit.h"
@@ -28,11 +29,6 @@
 
 namespace anemone {
 namespace {
-
-// The limit for the bytes of all folded results minus the bytes of their inputs.
-constexpr int64_t kMostGrowth = int64_t{256} << 20;
-// The limit for the nodes of all unrolled Loops and Scans of a model.
-constexpr int64_t kMostUnrolled = 2048;
 
 // The state of the pass over one graph.
 struct Walk {
@@ -120,8 +116,8 @@ class Folder {
   NameScope names_;
   Inference inference_;
   std::vector<Walk*> walks_;  // from the main graph to the current body
-  int64_t growth_ = 0;
-  int64_t unrolled_ = 0;  // nodes
+  int64_t growth_ = 0;        // bytes of all folded results minus the bytes of their inputs
+  int64_t unrolled_ = 0;      // nodes of all unrolled Loops and Scans
   int lifts_left_ = kMostLifts;
   absl::flat_hash_set<std::pair<std::string, std::string>> kept_;  // operator, reason
 };
@@ -284,7 +280,7 @@ absl::StatusOr<bool> Folder::Unroll(Walk& walk, const Node& node) {
     if (HasInput(node, i)) ANEMONE_RETURN_IF_ERROR(ConstantOf(node.inputs[i]).status());
   }
   const int64_t size = UnrolledSize(walk.graph, node);
-  if (size == 0 || unrolled_ + size > kMostUnrolled) return false;
+  if (size == 0 || unrolled_ + size > ValueOf(ModelLimit::kUnrolledNodes)) return false;
   unrolled_ += size;
   ANEMONE_RETURN_IF_ERROR(VisitInstead(walk, Unrolled(node, walk.graph, names_)));
   return true;
@@ -356,7 +352,7 @@ absl::StatusOr<bool> Folder::CanEvaluate(Walk& walk, const Node& node) {
     }
   }
   const std::optional<int64_t> growth = GrowthOf(walk.graph, node);
-  if (!growth.has_value() || growth_ + *growth > kMostGrowth) return false;
+  if (!growth.has_value() || growth_ + *growth > ValueOf(ModelLimit::kFoldedBytes)) return false;
   growth_ += *growth;
   return true;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "base/model_limits.h"
 #include "base/status_macros.h"
 
 namespace anemone {
@@ -59,10 +60,11 @@ absl::Status Functions::Charge(const onnx::FunctionProto& function) {
   Path path;
   ANEMONE_ASSIGN_OR_RETURN(const Cost cost, CostOf(function, path));
   expanded_ += cost.nodes;
-  if (expanded_ <= kMaxExpandedNodes) return absl::OkStatus();
-  return absl::ResourceExhaustedError(
-      absl::StrCat("function '", function.name(), "': the model's functions expand to more than ",
-                   kMaxExpandedNodes, " nodes; export the model without functions"));
+  if (expanded_ <= ValueOf(ModelLimit::kFunctionNodes)) return absl::OkStatus();
+  return OverLimit(
+      ModelLimit::kFunctionNodes,
+      absl::StrCat("function '", function.name(), "': the model's functions expand to"),
+      "export the model without functions");
 }
 
 absl::StatusOr<Functions::Cost> Functions::CostOf(const onnx::FunctionProto& function, Path& path) {
@@ -71,16 +73,17 @@ absl::StatusOr<Functions::Cost> Functions::CostOf(const onnx::FunctionProto& fun
     return CallsItself(path, function);
   }
   Cost cost{.nodes = 1};
-  if (path.size() < kMaxNesting) {
+  const auto deepest = static_cast<size_t>(ValueOf(ModelLimit::kCallNesting));
+  if (path.size() < deepest) {
     path.push_back(&function);
     ANEMONE_RETURN_IF_ERROR(AddCost(function.node(), path, cost));
     path.pop_back();
   }
   ++cost.depth;
-  if (path.size() >= kMaxNesting || cost.depth > kMaxNesting) {
-    return absl::ResourceExhaustedError(absl::StrCat("function '", function.name(),
-                                                     "': calls are nested more than ", kMaxNesting,
-                                                     " deep; export the model without functions"));
+  if (path.size() >= deepest || cost.depth > static_cast<int>(deepest)) {
+    return OverLimit(ModelLimit::kCallNesting,
+                     absl::StrCat("function '", function.name(), "': calls are nested"),
+                     "export the model without functions");
   }
   costs_[&function] = cost;
   return cost;
@@ -94,7 +97,7 @@ absl::Status Functions::AddCost(const google::protobuf::RepeatedPtrField<onnx::N
       ANEMONE_ASSIGN_OR_RETURN(one, CostOf(*callee, path));
     }
     // Saturates at the limit, so that it cannot overflow.
-    cost.nodes = std::min(cost.nodes + one.nodes, kMaxExpandedNodes + 1);
+    cost.nodes = std::min(cost.nodes + one.nodes, ValueOf(ModelLimit::kFunctionNodes) + 1);
     cost.depth = std::max(cost.depth, one.depth);
     for (const onnx::AttributeProto& attribute : node.attribute()) {
       if (attribute.has_g()) ANEMONE_RETURN_IF_ERROR(AddCost(attribute.g().node(), path, cost));

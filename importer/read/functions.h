@@ -15,10 +15,6 @@
 
 namespace anemone {
 
-// Limits: the nesting depth of calls and bodies, and the number of nodes after expansion.
-inline constexpr int kMaxNesting = 100;
-inline constexpr int64_t kMaxExpandedNodes = 200'000;
-
 // "" for "ai.onnx", else `domain`.
 absl::string_view DomainOf(absl::string_view domain);
 
@@ -33,8 +29,8 @@ class Functions {
   const onnx::FunctionProto* Find(const onnx::NodeProto& node) const;
 
   // Counts a call of `function` that is not itself inside a function, before it is expanded.
-  // Errors: kInvalidArgument (the function calls itself), kResourceExhausted (calls are nested too
-  // deep, or all calls together expand to too many nodes).
+  // Errors: kInvalidArgument (the function calls itself), kResourceExhausted (beyond
+  // ModelLimit::kCallNesting, or all calls together beyond kFunctionNodes).
   absl::Status Charge(const onnx::FunctionProto& function);
 
  private:

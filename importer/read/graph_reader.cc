@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/deadline.h"
+#include "base/model_limits.h"
 #include "base/status_macros.h"
 #include "importer/contrib/contrib.h"
 #include "importer/read/check.h"
@@ -12,9 +13,6 @@
 
 namespace anemone {
 namespace {
-
-// Limits the memory that a small malicious file can use with names and functions.
-constexpr size_t kMostSpent = size_t{1} << 29;
 
 // From this IR version on, an initializer that is also an input may be overridden.
 constexpr int64_t kOverridableFromIr = 4;
@@ -100,12 +98,18 @@ absl::StatusOr<Tensor> ConstantOf(const Node& node, absl::string_view label) {
 
 }  // namespace
 
+// Limits the memory that a small malicious file can use with names and functions.
 absl::Status GraphReader::Spend(size_t bytes) {
   spent_ += bytes;
-  if (spent_ <= kMostSpent) return absl::OkStatus();
-  return absl::ResourceExhaustedError(
-      absl::StrCat("the model's names, functions and bodies expand to more than ", kMostSpent >> 20,
-                   " MiB; export the model without functions"));
+  if (static_cast<int64_t>(spent_) <= ValueOf(ModelLimit::kNameBytes)) return absl::OkStatus();
+  return OverLimit(ModelLimit::kNameBytes, "the model's names, functions and bodies expand to",
+                   "export the model without functions");
+}
+
+absl::Status GraphReader::CheckDepth(const Place& place, const Scope& scope) const {
+  if (scope.depth < ValueOf(ModelLimit::kCallNesting)) return absl::OkStatus();
+  return OverLimit(ModelLimit::kCallNesting,
+                   absl::StrCat(place.label, ": bodies and calls are nested"), "flatten the model");
 }
 
 // Values of the main graph keep their names; those of bodies and functions get a path prefix.
@@ -385,6 +389,9 @@ absl::Status GraphReader::AddNode(Node node, const Place& place, Scope& scope) {
          "engine if the model declares the types and shapes of its outputs (value_info)"});
   }
   if (!node.domain.empty() || node.op_type != "Constant") {
+    if (++nodes_ > ValueOf(ModelLimit::kNodes)) {
+      return OverLimit(ModelLimit::kNodes, absl::StrCat(place.label, ": the model has"));
+    }
     scope.nodes->push_back(std::move(node));
     return absl::OkStatus();
   }

@@ -115,12 +115,14 @@ class GraphReader {
   int VersionOf(const Scope& scope, const std::string& domain) const;
   absl::Status AddOrigin(const Node& node, const Place& place);
   absl::Status Spend(size_t bytes);
+  absl::Status CheckDepth(const Place& place, const Scope& scope) const;
 
   Model& model_;
   NameScope& names_;
   Functions& functions_;
   const TensorReader& tensors_;
   absl::flat_hash_set<std::pair<std::string, std::string>> unknown_;  // operators with a warning
+  int64_t nodes_ = 0;                                                 // of the graph and its bodies
   size_t spent_ = 0;  // bytes of generated names, expanded functions and copied attributes
 };
 

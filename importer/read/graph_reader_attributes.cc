@@ -159,11 +159,7 @@ absl::StatusOr<Attribute::GraphPtr> GraphReader::ReadBody(const onnx::GraphProto
                                                           const std::string& attribute,
                                                           const Place& place, Scope& scope,
                                                           std::vector<ValueId>* captures) {
-  if (scope.depth >= kMaxNesting) {
-    return absl::ResourceExhaustedError(absl::StrCat(place.label,
-                                                     ": bodies and calls are nested more than ",
-                                                     kMaxNesting, " deep; flatten the model"));
-  }
+  ANEMONE_RETURN_IF_ERROR(CheckDepth(place, scope));
   auto body = std::make_shared<Graph>();
   Scope inner;
   inner.graph = body.get();

@@ -1,5 +1,6 @@
 // The part of GraphReader that replaces function calls by the functions' bodies.
 #include "absl/strings/str_cat.h"
+#include "base/model_limits.h"
 #include "base/status_macros.h"
 #include "importer/read/check.h"
 #include "importer/read/graph_reader.h"
@@ -9,11 +10,7 @@ namespace anemone {
 absl::Status GraphReader::InlineCall(const onnx::NodeProto& proto,
                                      const onnx::FunctionProto& function, const Place& place,
                                      Scope& scope) {
-  if (scope.depth >= kMaxNesting) {
-    return absl::ResourceExhaustedError(absl::StrCat(place.label,
-                                                     ": bodies and calls are nested more than ",
-                                                     kMaxNesting, " deep; flatten the model"));
-  }
+  ANEMONE_RETURN_IF_ERROR(CheckDepth(place, scope));
   // The cost of a call includes the calls inside the function.
   if (scope.call == nullptr) ANEMONE_RETURN_IF_ERROR(functions_.Charge(function));
   ANEMONE_RETURN_IF_ERROR(Spend(function.ByteSizeLong()));
@@ -75,7 +72,7 @@ absl::StatusOr<GraphReader::Call> GraphReader::MakeCall(const Node& node,
   Scope scope;
   scope.graph = &nothing;
   scope.nodes = &nothing.nodes;
-  scope.depth = kMaxNesting - 1;
+  scope.depth = static_cast<int>(ValueOf(ModelLimit::kCallNesting)) - 1;
   for (const onnx::AttributeProto& proto : function.attribute_proto()) {
     if (!call.attribute_at.emplace(proto.name(), call.attributes.size()).second) continue;
     std::vector<ValueId>& captures = call.captures.emplace_back();

@@ -4,13 +4,13 @@
 
 #include <array>
 #include <cstdint>
-#include <limits>
 #include <optional>
 #include <string>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "base/model_limits.h"
 #include "base/status_macros.h"
 
 namespace anemone {
@@ -105,7 +105,6 @@ Message ChildOf(Message parent, uint32_t field) {
 
 enum WireType : uint32_t { kVarint = 0, kFixed64 = 1, kLengthDelimited = 2, kFixed32 = 5 };
 
-constexpr size_t kMostBytes = std::numeric_limits<int32_t>::max();  // protobuf's own limit
 constexpr int kLengthBytes = 5;
 
 struct Field {
@@ -118,7 +117,12 @@ struct Field {
 
 class Walker {
  public:
-  Walker(absl::string_view file, size_t payload_from) : file_(file), payload_from_(payload_from) {}
+  Walker(absl::string_view file, size_t payload_from)
+      : file_(file),
+        payload_from_(payload_from),
+        most_bytes_(ValueOf(ModelLimit::kModelBytes)),
+        most_depth_(ValueOf(ModelLimit::kNesting)),
+        longest_string_(ValueOf(ModelLimit::kStringBytes)) {}
 
   absl::Status WalkModel() { return Walk(Message::kModel, 0, file_.size(), 0); }
   const std::string& skeleton() const { return out_; }
@@ -131,11 +135,13 @@ class Walker {
   absl::StatusOr<Field> ReadField(Message message, size_t begin, size_t end) const;
   absl::StatusOr<uint64_t> ReadVarint(Message message, size_t* at, size_t end) const;
   absl::Status Copy(size_t begin, size_t end);
+  absl::Status CheckString(const Field& field) const;
   void AppendVarint(uint64_t value);
   absl::Status Damaged(Message message, size_t at, absl::string_view what) const;
 
   absl::string_view file_;
   const size_t payload_from_;
+  const int64_t most_bytes_, most_depth_, longest_string_;
   std::string out_;
   std::vector<Payload> payloads_;
 };
@@ -205,13 +211,19 @@ absl::StatusOr<Field> Walker::ReadField(Message message, size_t begin, size_t en
 }
 
 absl::Status Walker::Copy(size_t begin, size_t end) {
-  if (out_.size() + (end - begin) > kMostBytes) {
-    return absl::ResourceExhaustedError(
-        "the model has more than 2 GiB in addition to its mappable weights; store its tensors as "
-        "raw_data or external data");
+  if (static_cast<int64_t>(out_.size() + (end - begin)) > most_bytes_) {
+    return OverLimit(ModelLimit::kModelBytes,
+                     "without its mappable weights (raw_data, external data) the model has",
+                     "store its tensors as these");
   }
   out_.append(file_.data() + begin, end - begin);
   return absl::OkStatus();
+}
+
+absl::Status Walker::CheckString(const Field& field) const {
+  if (static_cast<int64_t>(field.end - field.value) <= longest_string_) return absl::OkStatus();
+  return OverLimit(ModelLimit::kStringBytes,
+                   absl::StrCat("at byte ", field.begin, ": a name, text or list of numbers has"));
 }
 
 void Walker::AppendVarint(uint64_t value) {
@@ -221,10 +233,10 @@ void Walker::AppendVarint(uint64_t value) {
 
 // Copies the fields of one message; all bytes between two children are copied at once.
 absl::Status Walker::Walk(Message message, size_t begin, size_t end, int depth) {
-  if (depth > kMaxMessageDepth) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("at byte ", begin, ": graphs or types are nested too deep, more than ",
-                     kMaxMessageDepth, " messages; flatten the model"));
+  if (depth > most_depth_) {
+    return OverLimit(ModelLimit::kNesting,
+                     absl::StrCat("at byte ", begin, ": graphs or types are nested too deep,"),
+                     "flatten the model");
   }
   size_t copied = begin;
   for (size_t at = begin; at < end;) {
@@ -232,7 +244,10 @@ absl::Status Walker::Walk(Message message, size_t begin, size_t end, int depth) 
     at = field.end;
     const Message child =
         field.type == kLengthDelimited ? ChildOf(message, field.number) : Message::kCopied;
-    if (child == Message::kCopied) continue;
+    if (child == Message::kCopied) {
+      ANEMONE_RETURN_IF_ERROR(CheckString(field));
+      continue;
+    }
     ANEMONE_RETURN_IF_ERROR(Copy(copied, field.begin));
     copied = field.end;
     if (child != Message::kDropped) ANEMONE_RETURN_IF_ERROR(WalkChild(child, field, depth + 1));
@@ -269,6 +284,9 @@ absl::Status Walker::WalkTensor(size_t begin, size_t end) {
     if (field.number != TensorProto::kRawDataFieldNumber &&
         field.number != TensorProto::kFloatDataFieldNumber &&
         field.number != TensorProto::kDoubleDataFieldNumber) {
+      if (field.number == TensorProto::kStringDataFieldNumber) {
+        ANEMONE_RETURN_IF_ERROR(CheckString(field));
+      }
       continue;
     }
     ++payload_fields;
@@ -324,7 +342,7 @@ absl::StatusOr<std::unique_ptr<const Skeleton>> MakeSkeleton(absl::string_view f
   google::protobuf::io::CodedInputStream stream(
       reinterpret_cast<const uint8_t*>(walker.skeleton().data()),
       static_cast<int>(walker.skeleton().size()));
-  stream.SetRecursionLimit(kMaxMessageDepth + 10);
+  stream.SetRecursionLimit(static_cast<int>(ValueOf(ModelLimit::kNesting)) + 10);
   if (!skeleton->proto.ParseFromCodedStream(&stream) || !stream.ConsumedEntireMessage()) {
     return absl::DataLossError("damaged or not an ONNX model: protobuf cannot parse it");
   }

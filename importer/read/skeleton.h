@@ -24,9 +24,6 @@ namespace anemone {
 // By default, payloads of at least this many bytes are left out of the proto.
 inline constexpr size_t kPayloadFrom = 1024;
 
-// The nesting limit of protobuf messages; a body of If or Loop takes three levels.
-inline constexpr int kMaxMessageDepth = 200;
-
 struct Payload {
   absl::Span<const std::byte> bytes;
   int field = 0;  // of TensorProto: raw_data, or float_data or double_data, packed
@@ -40,7 +37,8 @@ struct Skeleton {
 
 // Parses `file`, whose bytes `owner` keeps alive. Training information is skipped; payloads below
 // `payload_from` bytes stay in the proto. Errors: kDataLoss (truncated, or not protobuf's wire
-// format, with the byte offset), kResourceExhausted (too deep, or 2 GiB without the payloads).
+// format, with the byte offset), kResourceExhausted (beyond ModelLimit::kNesting, kModelBytes or
+// kStringBytes).
 absl::StatusOr<std::unique_ptr<const Skeleton>> MakeSkeleton(absl::string_view file,
                                                              std::shared_ptr<const void> owner,
                                                              size_t payload_from = kPayloadFrom);

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "anemone/compressed.h"
+#include "base/model_limits.h"
 #include "base/status_macros.h"
 
 namespace anemone {
@@ -181,6 +182,10 @@ absl::StatusOr<Tensor> TensorReader::Read(const TensorProto& proto, absl::string
   if (!elements.ok()) {
     return absl::InvalidArgumentError(absl::StrCat(what, ": ", elements.status().message()));
   }
+  if (ByteSize(type, dims) > ValueOf(ModelLimit::kTensorBytes)) {
+    return OverLimit(ModelLimit::kTensorBytes,
+                     absl::StrCat(what, ": ", DataTypeName(type), " ", DimsToString(dims), " has"));
+  }
   Reading r{proto, what, type, std::move(dims), *elements};
   if (proto.data_location() == TensorProto::EXTERNAL) {
     if (type == DataType::kString) {
@@ -207,11 +212,16 @@ absl::StatusOr<Tensor> TensorReader::ReadSparse(const onnx::SparseTensorProto& p
     return absl::InvalidArgumentError(absl::StrCat(what, ": ", elements.status().message()));
   }
   const int bits = BitsOf(values.type());
-  if (bits < 8 || ByteSize(values.type(), dims) > kMostDenseBytes) {
+  if (bits < 8) {
     return absl::UnimplementedError(
-        absl::StrCat(what, ": a sparse tensor of ", DataTypeName(values.type()), " ",
-                     DimsToString(dims), " is not supported, only whole-byte types and at most ",
-                     kMostDenseBytes >> 20, " MiB in dense form; store it dense"));
+        absl::StrCat(what, ": a sparse tensor of ", DataTypeName(values.type()),
+                     " is not supported, only those of types of whole bytes; store it dense"));
+  }
+  if (ByteSize(values.type(), dims) > ValueOf(ModelLimit::kDenseBytes)) {
+    return OverLimit(ModelLimit::kDenseBytes,
+                     absl::StrCat(what, ": a sparse tensor of ", DataTypeName(values.type()), " ",
+                                  DimsToString(dims), " has in dense form"),
+                     "store it dense");
   }
   const absl::Status bad = absl::InvalidArgumentError(
       absl::StrCat(what, ": the indices do not fit its dims ", DimsToString(dims), " and ",

@@ -15,9 +15,6 @@
 
 namespace anemone {
 
-// A sparse tensor of at most this size when dense is expanded; a larger one is refused.
-inline constexpr int64_t kMostDenseBytes = int64_t{64} << 20;
-
 // Converts a type number of a file; `what` names its owner in the error (kInvalidArgument).
 absl::StatusOr<DataType> ReadDataType(int32_t number, absl::string_view what);
 
@@ -29,11 +26,12 @@ class TensorReader {
       : skeleton_(skeleton), external_(external) {}
 
   // `what` ("initializer 'w'") names the tensor in messages. Errors: kInvalidArgument (dims,
-  // type and data disagree), and those of ExternalData::Find.
+  // type and data disagree), kResourceExhausted (beyond ModelLimit::kTensorBytes), and those of
+  // ExternalData::Find.
   absl::StatusOr<Tensor> Read(const onnx::TensorProto& proto, absl::string_view what) const;
 
-  // Kept compressed if it is float32 and not small, else expanded; kUnimplemented if the expanded
-  // tensor would exceed kMostDenseBytes.
+  // Kept compressed if it is float32 and not small, else expanded; kResourceExhausted if the
+  // expanded tensor would exceed ModelLimit::kDenseBytes.
   absl::StatusOr<Tensor> ReadSparse(const onnx::SparseTensorProto& proto,
                                     absl::string_view what) const;
 

@@ -84,6 +84,10 @@ struct Settings {
   // longer ends with kDeadlineExceeded, between two nodes: one node, and the parsing of a file,
   // cannot be stopped.
   double time_limit = 0;
+  // Of what a model may ask for, by name: {{"nodes", 10000}, {"tensor-bytes", 1 << 30}}. Limits
+  // that are not named have their defaults: docs/options.md. A model beyond one ends with
+  // kResourceExhausted.
+  std::map<std::string, int64_t> limits;
 
   // Path of ONNX Runtime's shared library, 1.23 or newer. If empty: the path in the environment
   // variable ANEMONE_ORT_LIBRARY, else the library that set-up found, else the system's.

@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "base/memory_limit.h"
 #include "base/status_macros.h"
 #include "engine/constant.h"
@@ -112,8 +113,9 @@ absl::StatusOr<Form> ReadForm(const Node& node, LowerContext& c) {
 
 absl::Status ReadKernel(LowerContext& c, Form& form) {
   if (form.kernel) return absl::OkStatus();
-  if (form.stored->elements() > kMostKernelElements) {
-    return c.NotLowered("convolution whose kernel is too large to be divided");
+  if (form.stored->elements() > MostKernelElements()) {
+    return c.NotLowered(absl::StrCat("convolution whose kernel is too large to be divided; ",
+                                     RaiseText(ModelLimit::kKernelElements)));
   }
   form.kernel = Kernel(*form.stored);
   return absl::OkStatus();
@@ -169,8 +171,9 @@ absl::Status Fold(LowerContext& c, Form& form, Axis axis) {
   Along& along = form.along(axis);
   const int64_t s = along.stride, taps = (along.kernel + s - 1) / s;
   const int64_t extent = (form.out[axis] - 1 + taps) * s;
-  if (form.stored->elements() > kMostKernelElements / s) {
-    return c.NotLowered("convolution whose kernel is too large to be folded");
+  if (form.stored->elements() > MostKernelElements() / s) {
+    return c.NotLowered(absl::StrCat("convolution whose kernel is too large to be folded; ",
+                                     RaiseText(ModelLimit::kKernelElements)));
   }
   form.x = Extended(c, form.x, axis, along.pad_before, extent);
   form.x = PhasesToChannels(c, form.x, axis, s);

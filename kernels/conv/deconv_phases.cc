@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "base/memory_limit.h"
 #include "base/status_macros.h"
 #include "engine/constant.h"
@@ -111,11 +112,13 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   }
   const int64_t phases = h.stride() * w.stride();
   const int64_t pairs = read.w[0] * read.w[1];  // of input and output channels
-  if (pairs > kMostKernelElements || static_cast<double>(phases) * static_cast<double>(pairs) *
-                                             static_cast<double>(h.taps()) *
-                                             static_cast<double>(w.taps()) >
-                                         kMostKernelElements) {
-    return c.NotLowered("ConvTranspose whose kernel is too large to be split into phases");
+  if (pairs > MostKernelElements() || static_cast<double>(phases) * static_cast<double>(pairs) *
+                                              static_cast<double>(h.taps()) *
+                                              static_cast<double>(w.taps()) >
+                                          MostKernelElements()) {
+    return c.NotLowered(
+        absl::StrCat("ConvTranspose whose kernel is too large to be split into phases; ",
+                     RaiseText(ModelLimit::kKernelElements)));
   }
 
   ConvParams conv;

@@ -71,8 +71,9 @@ absl::StatusOr<Indices> ReadIndices(MilContext& c) {
   }
   ANEMONE_ASSIGN_OR_RETURN(indices.count, ElementCount(indices.shape));
   if (indices.count < 1) return c.Refuse(rule::kEmptyTensor);
-  if (indices.count > kMostIntegers) {
-    return c.NotLowered(absl::StrCat("gather with more than ", kMostIntegers, " indices"));
+  if (indices.count > MostIntegers()) {
+    return c.NotLowered(absl::StrCat("gather with more than ", MostIntegers(), " indices; ",
+                                     RaiseText(ModelLimit::kListElements)));
   }
   if (!indices.operand) indices.values.resize(indices.count);
   return indices;

@@ -4,6 +4,7 @@
 // of each element in each window. GlobalLpPool has a window that covers everything.
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "base/fp16.h"
 #include "base/status_macros.h"
 #include "kernels/activation/neuron.h"
@@ -90,8 +91,9 @@ Operand MaximumAlong(LowerContext& c, Operand x, const AxisWindow& w) {
 // The sum or the mean of each window along one axis.
 Operand SumAlong(LowerContext& c, const Operand& x, const AxisWindow& w, bool mean,
                  bool counts_pads) {
-  if (w.in > kMostMatrixElements / w.out)
-    return c.NotLowered("pooling along an axis too long for a matrix of weights");
+  if (w.in > MostMatrixElements() / w.out)
+    return c.NotLowered(absl::StrCat("pooling along an axis too long for a matrix of weights; ",
+                                     RaiseText(ModelLimit::kMatrixElements)));
   Tensor matrix = Tensor::Zeros(DataType::kFloat, {w.out, w.in});
   auto* to = matrix.mutable_data<float>();
   const int64_t past = counts_pads ? w.in + w.along.pad_after : w.in;

@@ -206,10 +206,11 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> to, c.ShapeOf(node.outputs[0]));
   const int64_t n = r.image[0], channels = r.image[1], h = r.image[2], w = r.image[3];
   const int64_t count = r.points();
-  if (n * channels * h > kMostMatrixElements / count ||
-      n * std::max(h, w) > kMostMatrixElements / count) {
-    return c.NotLowered(absl::StrCat("GridSample that needs more than ", kMostMatrixElements,
-                                     " weights or products"));
+  if (n * channels * h > MostMatrixElements() / count ||
+      n * std::max(h, w) > MostMatrixElements() / count) {
+    return c.NotLowered(absl::StrCat("GridSample that needs more than ", MostMatrixElements(),
+                                     " weights or products; ",
+                                     RaiseText(ModelLimit::kMatrixElements)));
   }
   Operand x = c.In(node.inputs[0]);
   Operand places = c.In(node.inputs[1]);
@@ -247,8 +248,9 @@ absl::Status LowerAffineGrid(const Match& match, LowerContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(int64_t all, ElementCount(to));
   if (all < 1) return c.Refuse(rule::kEmptyTensor);
   const int64_t count = all / (to[0] * axes);
-  if (count > kMostMatrixElements)
-    return c.NotLowered(absl::StrCat("AffineGrid with more than ", kMostMatrixElements, " points"));
+  if (count > MostMatrixElements())
+    return c.NotLowered(absl::StrCat("AffineGrid with more than ", MostMatrixElements(),
+                                     " points; ", RaiseText(ModelLimit::kMatrixElements)));
   const auto taken = TakeMemory((axes + 1) * count * int64_t{sizeof(float)});
   std::vector<float> base((axes + 1) * count, 1);  // the last row stays 1
   for (int64_t i = 0; i < count; ++i) {

@@ -133,9 +133,10 @@ Operand InSoftware(NetworkBuilder& c, Operand x, SamplingMethod method,
       (a.axis == Axis::kH ? times_h : times_w) = *times;
       continue;
     }
-    if (a.in * a.out > kMostMatrixElements) {
+    if (a.in * a.out > MostMatrixElements()) {
       return c.NotLowered(absl::StrCat("Resize whose matrix would have more than ",
-                                       kMostMatrixElements, " weights"));
+                                       MostMatrixElements(), " weights; ",
+                                       RaiseText(ModelLimit::kMatrixElements)));
     }
     x = Multiplied(c, x, a, at[i]);
   }

@@ -76,10 +76,11 @@ struct AxisWeights {
 
 absl::StatusOr<AxisWeights> WeightsOf(const ResizeForm& form, const ResizeAxis& axis,
                                       LowerContext& c) {
-  if (axis.in > kMostMatrixElements / axis.out || axis.in / axis.scale > kMostTaps * 256.0 ||
+  if (axis.in > MostMatrixElements() / axis.out || axis.in / axis.scale > kMostTaps * 256.0 ||
       1 / axis.scale > kMostTaps) {
-    return c.NotLowered(
-        absl::StrCat("Resize whose matrix would have more than ", kMostMatrixElements, " weights"));
+    return c.NotLowered(absl::StrCat("Resize whose matrix would have more than ",
+                                     MostMatrixElements(), " weights; ",
+                                     RaiseText(ModelLimit::kMatrixElements)));
   }
   AxisWeights w{Tensor::Zeros(DataType::kFloat, {axis.out, axis.in}),
                 std::vector<bool>(axis.out, false)};
@@ -113,9 +114,10 @@ Operand WithOutside(LowerContext& c, const Operand& x, const ResizeForm& form,
                     const std::vector<AxisWeights>& weights) {
   Dims dims;
   for (const ResizeAxis& axis : form.axes) dims[axis.axis] = axis.out;
-  if (dims.elements() > kMostMatrixElements) {
+  if (dims.elements() > MostMatrixElements()) {
     return c.NotLowered(absl::StrCat("Resize with an extrapolation_value and more than ",
-                                     kMostMatrixElements, " results"));
+                                     MostMatrixElements(), " results; ",
+                                     RaiseText(ModelLimit::kMatrixElements)));
   }
   const auto taken = TakeMemory(dims.elements() * int64_t{sizeof(float)});
   std::vector<float> added(dims.elements(), 0);

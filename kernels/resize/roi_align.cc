@@ -188,11 +188,12 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(Request r, ReadRequest(node, c));
   const Form& form = r.form;
   const auto [channels, h, w, count] = std::tuple(r.channels, r.h, r.w, r.count);
-  if (channels * h > kMostMatrixElements / (count * form.out_w) ||
+  if (channels * h > MostMatrixElements() / (count * form.out_w) ||
       std::max(h, w) >
-          kMostMatrixElements / (count * std::max(form.out_h, form.out_w) * form.samples)) {
-    return c.NotLowered(absl::StrCat("RoiAlign that needs more than ", kMostMatrixElements,
-                                     " weights or products"));
+          MostMatrixElements() / (count * std::max(form.out_h, form.out_w) * form.samples)) {
+    return c.NotLowered(absl::StrCat("RoiAlign that needs more than ", MostMatrixElements(),
+                                     " weights or products; ",
+                                     RaiseText(ModelLimit::kMatrixElements)));
   }
   Operand x = c.In(node.inputs[0]);
   Operand edges = c.In(node.inputs[1]);

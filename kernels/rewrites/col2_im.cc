@@ -23,7 +23,7 @@ struct ImageAxis {
 
   int64_t blocks() const { return along.WindowsIn(extent); }
   bool IsSmall() const {
-    return blocks() >= 1 && along.kernel <= kMostMatrixElements / extent / blocks();
+    return blocks() >= 1 && along.kernel <= MostMatrixElements() / extent / blocks();
   }
   // (extent, kernel * blocks).
   Tensor Matrix() const {
@@ -58,7 +58,8 @@ absl::StatusOr<std::vector<ImageAxis>> ReadAxes(const Node& node, LowerContext& 
     if (axis.extent < 1) return c.Refuse(rule::kEmptyTensor);
     if (!axis.IsSmall()) {
       return c.NotLowered(absl::StrCat("Col2Im without blocks, or whose matrix would exceed ",
-                                       kMostMatrixElements, " elements"));
+                                       MostMatrixElements(), " elements; ",
+                                       RaiseText(ModelLimit::kMatrixElements)));
     }
   }
   return axes;

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "kernels/attributes.h"
 #include "kernels/elementwise/elementwise.h"
@@ -103,8 +104,10 @@ constexpr Lowering kLowerings[] = {{.op = "CumSum", .rewritten = true, .lower = 
 
 Operand RunningSums(NetworkBuilder& c, const Operand& x, Axis axis, bool exclusive, bool reverse) {
   const int64_t extent = c.DimsOf(x)[axis];
-  if (extent > kMostMatrixElements / extent) {
-    return c.NotLowered("running sum along an axis of more than 4096 elements");
+  if (extent > MostMatrixElements() / extent) {
+    return c.NotLowered(absl::StrCat("running sum whose matrix would have more than ",
+                                     MostMatrixElements(), " weights; ",
+                                     RaiseText(ModelLimit::kMatrixElements)));
   }
   Tensor matrix = Tensor::Zeros(DataType::kFloat, {extent, extent});
   auto* to = matrix.mutable_data<float>();

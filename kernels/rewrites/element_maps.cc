@@ -44,9 +44,9 @@ int64_t Behind(const Shape& shape, size_t first) {
 absl::Status CheckMoved(LowerContext& c, const Shape& shape) {
   ANEMONE_ASSIGN_OR_RETURN(int64_t count, ElementCount(shape));
   if (count < 1) return c.Refuse(rule::kEmptyTensor);
-  if (count > kMostIntegers) {
-    return c.NotLowered(
-        absl::StrCat("gather or scatter of a tensor of more than ", kMostIntegers, " elements"));
+  if (count > MostIntegers()) {
+    return c.NotLowered(absl::StrCat("gather or scatter of a tensor of more than ", MostIntegers(),
+                                     " elements; ", RaiseText(ModelLimit::kListElements)));
   }
   return absl::OkStatus();
 }

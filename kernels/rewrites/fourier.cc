@@ -45,7 +45,7 @@ struct Transform {
   bool IsSmall() const {
     constexpr int64_t kMostPoints = 8192;
     return length <= kMostPoints && in <= length && bins <= length &&
-           bins * 2 <= kMostMatrixElements / (in * parts);
+           bins * 2 <= MostMatrixElements() / (in * parts);
   }
 
   // (bins * 2, in * parts).
@@ -101,7 +101,8 @@ absl::Status LowerDft(const Match& match, LowerContext& c) {
                     .inverse = inverse != 0};
   if (!t.IsSmall()) {
     return c.NotLowered(absl::StrCat("DFT of more than 8192 points, or whose matrix exceeds ",
-                                     kMostMatrixElements, " weights"));
+                                     MostMatrixElements(), " weights; ",
+                                     RaiseText(ModelLimit::kMatrixElements)));
   }
   Operand x = c.In(node.inputs[0]);
   x = Transformed(c, x, from, axis, t);
@@ -177,7 +178,8 @@ absl::Status LowerStft(const Match& match, LowerContext& c) {
   if (from[1] < f.transform.length || to[1] < 1 || to[2] < 1) return c.Refuse(rule::kEmptyTensor);
   if (!f.transform.IsSmall()) {
     return c.NotLowered(absl::StrCat("STFT of more than 8192 points, or whose matrix exceeds ",
-                                     kMostMatrixElements, " weights"));
+                                     MostMatrixElements(), " weights; ",
+                                     RaiseText(ModelLimit::kMatrixElements)));
   }
   ANEMONE_ASSIGN_OR_RETURN(std::vector<float> window, WindowOf(c, node, f.transform.length));
   Operand x = c.In(node.inputs[0]);

@@ -29,9 +29,9 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   }
   const int64_t rows = shape[shape.size() - 2], columns = shape.back();
   if (rows < 1 || columns < 1) return c.Refuse(rule::kEmptyTensor);
-  if (rows > kMostMatrixElements / columns) {
-    return c.NotLowered(
-        absl::StrCat("Trilu of matrices of more than ", kMostMatrixElements, " elements"));
+  if (rows > MostMatrixElements() / columns) {
+    return c.NotLowered(absl::StrCat("Trilu of matrices of more than ", MostMatrixElements(),
+                                     " elements; ", RaiseText(ModelLimit::kMatrixElements)));
   }
   // For k outside of -rows..columns, the triangle is the whole matrix or empty.
   const int64_t k = std::clamp(given[0], -rows, columns);

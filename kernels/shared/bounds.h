@@ -6,6 +6,8 @@
 
 #include <cstdint>
 
+#include "base/model_limits.h"
+
 namespace anemone {
 
 // Of a size, a pad or a number of groups that an attribute gives. Sums of several and products of
@@ -19,12 +21,12 @@ inline constexpr int64_t kTableBound = int64_t{1} << 20;
 inline constexpr int64_t kFactorBound = int64_t{1} << 31;
 
 // Constants with more elements are not read as lists of integers.
-inline constexpr int64_t kMostIntegers = int64_t{1} << 20;
+inline int64_t MostIntegers() { return ValueOf(ModelLimit::kListElements); }
 // Lowerings do not create a matrix, or weights and products with them, of more elements.
-inline constexpr int64_t kMostMatrixElements = int64_t{1} << 24;
+inline int64_t MostMatrixElements() { return ValueOf(ModelLimit::kMatrixElements); }
 // Lowerings do not write a kernel of more elements, zeros included. A constant of any size can be a
 // few bytes in a file if all its elements are equal.
-inline constexpr int64_t kMostKernelElements = int64_t{1} << 26;
+inline int64_t MostKernelElements() { return ValueOf(ModelLimit::kKernelElements); }
 
 }  // namespace anemone
 

@@ -148,7 +148,7 @@ constexpr int kWidthAxis = 3, kChannelAxis = 1;  // ONNX axes of rank 4
 std::optional<std::vector<int64_t>> ConstantInput(const GraphView& view, const Node& node,
                                                   size_t i) {
   const Tensor* constant = HasInput(node, i) ? view.Constant(node.inputs[i]) : nullptr;
-  if (constant == nullptr || constant->elements() > kMostIntegers) return std::nullopt;
+  if (constant == nullptr || constant->elements() > MostIntegers()) return std::nullopt;
   return IntegersOf(*constant);
 }
 

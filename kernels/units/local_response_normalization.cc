@@ -9,6 +9,7 @@
 #include <cmath>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "base/fp16.h"
 #include "base/status_macros.h"
 #include "engine/formats/mil_emitter.h"
@@ -214,8 +215,10 @@ Operand Composed(NetworkBuilder& c, const LrnParams& p, const Operand& x) {
   constexpr double kLeastScale = 1.0 / 256, kMostRest = 4, kMostRoot = 255;
   constexpr double kCeiling = 32768 * 1.01;  // numerics.json mac-ceiling; 1 % for rounding
   const int64_t channels = c.DimsOf(x).c();
-  if (channels > kMostMatrixElements / channels) {
-    return c.NotLowered("local response normalization of more than 4096 channels");
+  if (channels > MostMatrixElements() / channels) {
+    return c.NotLowered(
+        absl::StrCat("local response normalization whose matrix would have more than ",
+                     MostMatrixElements(), " weights; ", RaiseText(ModelLimit::kMatrixElements)));
   }
   if (p.k != 0 && std::abs(p.k) < fp16::kSmallestNormal) {
     return c.NotLowered("local response normalization whose bias fp16 cannot hold");

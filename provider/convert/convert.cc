@@ -11,6 +11,7 @@
 #include "base/guarded.h"
 #include "base/mapped_file.h"
 #include "base/memory_limit.h"
+#include "base/model_limits.h"
 #include "base/status_macros.h"
 #include "engine/formats/mil_operations.h"
 #include "importer/opset/opsets.h"
@@ -131,6 +132,7 @@ absl::StatusOr<Json> ConvertModel(const std::string& path, const std::string& fo
                                   const ConvertOptions& options) {
   const TimeLimit limit(options.settings.time_limit);
   const MemoryLimit memory(options.settings.memory_limit);
+  const ModelLimits limits(options.settings.limits);
   ANEMONE_RETURN_IF_ERROR(CheckIsNotInput(folder, FilesOfModel(path)));
   ANEMONE_ASSIGN_OR_RETURN(const EngineFormat* format,
                            FindEngineFormat(options.to, options.netplist));

@@ -15,6 +15,7 @@
 #include "base/annotated.h"
 #include "base/deadline.h"
 #include "base/memory_limit.h"
+#include "base/model_limits.h"
 #include "base/status_macros.h"
 #include "engine/formats/mil_operations.h"
 #include "importer/opset/opset.h"
@@ -243,6 +244,7 @@ absl::StatusOr<Json> ConvertToPackage(const std::string& path, const std::string
                                       const ConvertOptions& options) {
   const TimeLimit limit(options.settings.time_limit);
   const MemoryLimit memory(options.settings.memory_limit);
+  const ModelLimits limits(options.settings.limits);
   ANEMONE_RETURN_IF_ERROR(CheckIsNotInput(package, FilesOfModel(path)));
   ANEMONE_ASSIGN_OR_RETURN(const PortWishes wishes,
                            ReadPortWishes(options.image_inputs, options.states));

@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "base/status_macros.h"
+#include "base/steady_now.h"
 #include "provider/crossing.h"
 #include "provider/ort_status.h"
 
@@ -105,7 +105,7 @@ absl::Status FusedProgram::RunProgram(const Surfaces& surfaces, Trace* trace) co
   }
   const std::function<void(absl::string_view, absl::string_view, absl::Duration)> on_unit =
       [trace](absl::string_view unit, absl::string_view type, absl::Duration took) {
-        trace->Add("unit", absl::StrCat(type, " ", unit), absl::Now() - took, took);
+        trace->Add("unit", absl::StrCat(type, " ", unit), SteadyNow() - took, took);
       };
   return device_->Run(
       *program_,
@@ -145,12 +145,12 @@ absl::Status FusedProgram::WriteOutputs(OrtKernelContext* context, const Surface
 }
 
 absl::Status FusedProgram::Run(OrtKernelContext* context, RangeWatch& watch, Trace* trace) {
-  const absl::Time start = absl::Now();
+  const absl::Time start = SteadyNow();
   ANEMONE_ASSIGN_OR_RETURN(std::unique_ptr<Surfaces> surfaces, TakeSurfaces());
   ANEMONE_RETURN_IF_ERROR(ReadInputs(context, *surfaces, watch));
   ANEMONE_RETURN_IF_ERROR(RunProgram(*surfaces, trace));
   ANEMONE_RETURN_IF_ERROR(WriteOutputs(context, *surfaces, watch));
-  if (trace != nullptr) trace->Add("segment", name_, start, absl::Now() - start);
+  if (trace != nullptr) trace->Add("segment", name_, start, SteadyNow() - start);
   idle_.GiveBack(std::move(surfaces));
   return absl::OkStatus();
 }

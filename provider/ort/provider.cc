@@ -8,6 +8,7 @@
 #include "base/deadline.h"
 #include "base/guarded.h"
 #include "base/memory_limit.h"
+#include "base/model_limits.h"
 #include "base/status_macros.h"
 #include "base/threads.h"
 #include "kernels/custom_domain.h"
@@ -99,6 +100,7 @@ absl::Status AddToKey(const HostGraph& graph, const KnownValues& inputs,
   for (const Setting& setting : AllSettings()) {
     if (setting.key != nullptr) key.Add(setting.name, setting.key(options.settings));
   }
+  if (!options.settings.limits.empty()) key.Add("limits", LimitsText(options.settings));
   return absl::OkStatus();
 }
 
@@ -204,8 +206,9 @@ absl::StatusOr<bool> Provider::ClaimContexts(const HostGraph& graph,
 // gives the error to the session.
 absl::Status Provider::ClaimToFail(const HostGraph& graph, absl::Status why,
                                    OrtEpGraphSupportInfo* claimed) {
-  const bool is_over =
-      absl::IsDeadlineExceeded(why) || (memory_.is_limited() && absl::IsResourceExhausted(why));
+  const bool is_over = absl::IsDeadlineExceeded(why) ||
+                       ((memory_.is_limited() || !options_.settings.limits.empty()) &&
+                        absl::IsResourceExhausted(why));
   if (!is_over) return why;
   for (const int i : graph.AllNodes()) {
     const HostNode& node = graph.nodes[i];
@@ -221,6 +224,7 @@ absl::Status Provider::Claim(const OrtGraph* graph, OrtEpGraphSupportInfo* claim
   if (!over_limit_.ok()) return absl::OkStatus();
   const TimeLimit limit(options_.settings.time_limit);
   const MemoryLimit memory(options_.settings.memory_limit);
+  const ModelLimits limits(options_.settings.limits);
   ANEMONE_ASSIGN_OR_RETURN(const HostGraph host, ReadHostGraph(api_, graph));
   if (host.nodes.empty() || (claims_once_ && (host.is_body || has_compiled_))) {
     return absl::OkStatus();
@@ -288,6 +292,7 @@ absl::StatusOr<std::unique_ptr<FusedProgram>> Provider::Compile(const OrtGraph* 
                                                                 OrtNode** context) {
   const TimeLimit limit(options_.settings.time_limit);
   const MemoryLimit memory(options_.settings.memory_limit);
+  const ModelLimits limits(options_.settings.limits);
   has_compiled_ = true;
   ANEMONE_RETURN_IF_ERROR(over_limit_);
   ANEMONE_ASSIGN_OR_RETURN(const HostGraph host, ReadHostGraph(api_, graph));

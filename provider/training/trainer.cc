@@ -11,6 +11,7 @@
 #include "base/guarded.h"
 #include "base/mapped_file.h"
 #include "base/memory_limit.h"
+#include "base/model_limits.h"
 #include "base/printable.h"
 #include "base/status_macros.h"
 #include "base/threads.h"
@@ -117,6 +118,7 @@ absl::Status Trainer::State::Load(const Import& import, const TrainingOptions& o
   time_limit = settings.time_limit;
   const TimeLimit limit(time_limit);
   const MemoryLimit memory(settings.memory_limit);
+  const ModelLimits limits(settings.limits);
   const auto runtime =
       std::make_shared<LazyRuntime>(ThreadsOf(settings.threads), settings.ort_library);
   ImportOptions importing = ImportingOptions(settings, runtime);

@@ -31,6 +31,7 @@ FLAGS: dict[str, tuple[str, str, str]] = {
     "threads": ("threads", "int", ""),
     "memory-limit": ("memory_limit", "int | str", ""),
     "time-limit": ("time_limit", "float", ""),
+    "limit": ("limits", "Mapping[str, int | str]", "model-bytes= string-bytes= nesting= call-nesting= nodes= function-nodes= name-bytes= tensor-bytes= dense-bytes= folded-bytes= unrolled-nodes= list-elements= matrix-elements= kernel-elements="),
 }
 
 
@@ -80,6 +81,13 @@ class CheckKeywords(TypedDict, total=False):
     # and compiling. The error names the node that was reached. Work stops between two nodes; one
     # node, or one pass of planning over a segment, is not interrupted. 0: no limit. Default: 0.
     time_limit: float
+    # Change a limit of what a model may ask for, as in nodes=100000 or tensor-bytes=1G. A model
+    # beyond a limit is refused, and the error names the limit. The limits are model-bytes,
+    # string-bytes, nesting, call-nesting, nodes, function-nodes, name-bytes, tensor-bytes,
+    # dense-bytes, folded-bytes, unrolled-nodes, list-elements, matrix-elements and
+    # kernel-elements; docs/options.md says what they limit, and their defaults. Bytes are written
+    # as for `memory_limit`.
+    limits: Mapping[str, int | str]
 
 
 class SessionKeywords(TypedDict, total=False):
@@ -166,3 +174,10 @@ class SessionKeywords(TypedDict, total=False):
     # and compiling. The error names the node that was reached. Work stops between two nodes; one
     # node, or one pass of planning over a segment, is not interrupted. 0: no limit. Default: 0.
     time_limit: float
+    # Change a limit of what a model may ask for, as in nodes=100000 or tensor-bytes=1G. A model
+    # beyond a limit is refused, and the error names the limit. The limits are model-bytes,
+    # string-bytes, nesting, call-nesting, nodes, function-nodes, name-bytes, tensor-bytes,
+    # dense-bytes, folded-bytes, unrolled-nodes, list-elements, matrix-elements and
+    # kernel-elements; docs/options.md says what they limit, and their defaults. Bytes are written
+    # as for `memory_limit`.
+    limits: Mapping[str, int | str]

@@ -59,6 +59,7 @@ _EXAMPLES = {
     "shapes": "{'x': [1, 3, 224, 224]}",
     "buckets": "{'seq': [32, 64]}",
     "adapters": "{'german': 'adapter_model.safetensors'}",
+    "limits": "{'nodes': 100000}",
 }
 
 

@@ -8,7 +8,7 @@ import pathlib
 import re
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ._keywords import DEFAULT_TARGET
@@ -93,9 +93,17 @@ def _errors_of_this_package() -> Iterator[None]:
         kind = _EXCEPTIONS.get(found[1], RuntimeError)
         if kind is ValueError and "unknown option; valid" in text:
             kind = TypeError  # as for any keyword that a function does not have
-        for words, limit in (("time limit of ", TimeoutError), ("the memory limit is ", MemoryError)):
+        for words, limit in (("time limit of ", TimeoutError), ("the memory limit is ", MemoryError),
+                             ("raise the limit (limits=", MemoryError)):
             kind = limit if words in text else kind
         raise kind(text) from error
+
+
+def _option(value: object) -> str:
+    """A keyword's value as the plugin reads it."""
+    if isinstance(value, Mapping):  # limits
+        return ",".join(f"{key}={item}" for key, item in value.items())
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _require_utf8(text: str) -> None:
@@ -129,7 +137,7 @@ def compile(
     output = pathlib.Path(output)
     path, data = path_or_bytes(model)
     words = {
-        key: str(value).lower() if isinstance(value, bool) else str(value)
+        key: _option(value)
         for key, value in {"target": target, **provider_options}.items()
         if value is not None
     }

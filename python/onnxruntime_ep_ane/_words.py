@@ -43,7 +43,7 @@ def _items(flag: str, text: str) -> str:
     for item in re.findall(_ITEM, text):
         name, _, value = item.strip("'").rpartition("=")
         sizes = [] if value == "scalar" else re.split("[,x]", value)
-        pairs.append(f"{name!r}: {value if flag == 'dim' else '[' + ', '.join(sizes) + ']'}")
+        pairs.append(f"{name!r}: {value if flag in ('dim', 'limit') else '[' + ', '.join(sizes) + ']'}")
     return "{" + ", ".join(pairs) + "}"
 
 

@@ -161,8 +161,9 @@ void RunOption(absl::string_view bytes) {
 }
 
 std::vector<std::string> OptionTexts() {
-  std::vector<std::string> texts = {"numerics=exact,mac-tile=none", "dims=batch=1",
-                                    "shapes=x=1x3x8x8", "buckets=batch=1,2,4", "target=m1,m4"};
+  std::vector<std::string> texts = {
+      "numerics=exact,mac-tile=none", "dims=batch=1", "shapes=x=1x3x8x8",
+      "buckets=batch=1,2,4",          "target=m1,m4", "limits=nodes=1000,tensor-bytes=1.5G"};
   for (const Setting& setting : AllSettings()) {
     texts.push_back(absl::StrCat(setting.name, "=", setting.fallback));
   }

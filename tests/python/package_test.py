@@ -88,7 +88,8 @@ class Plugin(PackageTest):
         triangle = onnx.parser.parse_model('<ir_version: 10, opset_import: ["" : 21]> '
                                            "g (float[2048, 2048] x) => (float[2048, 2048] y) { y = Trilu(x) }")
         for options, error, text in (({"time_limit": 1e-6}, TimeoutError, "time limit of 1e-06 s reached"),
-                                     ({"memory_limit": "8M"}, MemoryError, "Trilu.*: planning needs .*8.0 MiB")):
+                                     ({"memory_limit": "8M"}, MemoryError, "Trilu.*: planning needs .*8.0 MiB"),
+                                     ({"limits": "tensor-bytes=8M,nodes=9"}, MemoryError, "more than 8.0 MiB")):
             with self.assertRaisesRegex(error, text):
                 ane.compile(triangle, out, **options)
             self.assertFalse(out.exists())
@@ -96,6 +97,22 @@ class Plugin(PackageTest):
             session.add_provider_for_devices(ane.register(), {key: str(value) for key, value in options.items()})
             with self.assertRaisesRegex(Exception, text):
                 ort.InferenceSession(triangle.SerializeToString(), session, enable_fallback=0)
+
+    def test_limits_of_what_a_model_may_ask_for(self):
+        model = models.network()
+        for limits in ({"nodes": 2}, {"tensor-bytes": "1K", "nodes": 1000}):
+            name = next(iter(limits))
+            text = rf"raise the limit \(limits={{'{name}': N}}\)"
+            for function in (ane.check, ane.Session):
+                with self.assertRaisesRegex(MemoryError, text):
+                    function(model, limits=limits)
+            with self.assertRaisesRegex(MemoryError, text):
+                ane.compile(model, self.folder / "out.onnx", limits=limits)
+        self.assertIsNotNone(ane.Session(model, limits={"nodes": 5, "tensor-bytes": "1G"}))
+        for limits, error in (({"nodes": 0}, ValueError), ({"knots": 1}, ValueError), ("nodes=1", TypeError)):
+            for function in (ane.check, ane.Session):
+                with self.assertRaises(error):
+                    function(model, limits=limits)
 
     def test_compile_says_what_is_wrong(self):
         out = self.folder / "out.onnx"

@@ -17,6 +17,7 @@
 #include "base/byte_sizes.h"
 #include "base/deadline.h"
 #include "base/memory_limit.h"
+#include "base/model_limits.h"
 #include "base/printable.h"
 #include "base/status_macros.h"
 #include "base/wrapped_text.h"
@@ -142,6 +143,7 @@ absl::Status Compiler::Read() {
   {
     const TimeLimit limit(options_.settings.time_limit);
     const MemoryLimit memory(options_.settings.memory_limit);
+    const ModelLimits limits(options_.settings.limits);
     ANEMONE_ASSIGN_OR_RETURN(model_, ImportFile(path, ImportingOptions({}, runtime)));
   }
   progress_.Step("looking for weights");
@@ -235,6 +237,7 @@ absl::StatusOr<bool> Compiler::Holds(size_t left) {
 // run in any case.
 absl::Status Compiler::Search() {
   if (order_.empty()) {  // the model is not run, but wrong --dim and --shape are still errors
+    const ModelLimits limits(options_.settings.limits);
     return ImportFile(options_.arguments[0], ImportingOptions(SettingsOf(options_), nullptr))
         .status();
   }

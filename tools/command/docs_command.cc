@@ -9,6 +9,8 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "anemone/version.h"
+#include "base/byte_sizes.h"
+#include "base/model_limits.h"
 #include "base/wrapped_text.h"
 #include "engine/formats/json.h"
 #include "importer/operators/operators.h"
@@ -292,6 +294,18 @@ std::string OptionsPage() {
         cell(everywhere ? kReadsModel : kPython, absl::StrCat(setting.name, ": ", setting.type)),
         " | ", *setting.fallback == '\0' ? "none" : absl::StrCat("`", setting.fallback, "`"), " | ",
         absl::StrReplaceAll(MeaningText(setting), {{"|", "\\|"}}), " |\n");
+  }
+  absl::StrAppend(
+      &page,
+      "\n## Limits\n\nWhat a model may ask for. `limits` (`--limit NAME=VALUE`) changes "
+      "a limit, from 1 to the largest value.\n\n"
+      "| limit | of | default | largest |\n|---|---|---|---|\n");
+  for (const ModelLimitRow& row : AllModelLimits()) {
+    const auto text = [&](int64_t value) {
+      return row.is_bytes ? BytesText(value) : absl::StrCat(value);
+    };
+    absl::StrAppend(&page, "| `", row.name, "` | ", row.what, " | ", text(row.value), " | ",
+                    text(row.most), " |\n");
   }
   return page;
 }

@@ -12,9 +12,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "absl/time/clock.h"
 #include "anemone/generator.h"
 #include "base/status_macros.h"
+#include "base/steady_now.h"
 #include "engine/formats/json.h"
 #include "provider/decoder.h"
 #include "provider/devices.h"
@@ -74,14 +74,14 @@ Sampling SamplingOf(const Options& options) {
 }
 
 absl::Status Run::Start(Generator& generator) {
-  const absl::Time begun = absl::Now();
+  const absl::Time begun = SteadyNow();
   ANEMONE_RETURN_IF_ERROR(generator.Start(options_.tokens, SamplingOf(options_)));
-  prefill_ = PerSecond(static_cast<int64_t>(options_.tokens.size()), absl::Now() - begun);
+  prefill_ = PerSecond(static_cast<int64_t>(options_.tokens.size()), SteadyNow() - begun);
   return absl::OkStatus();
 }
 
 absl::Status Run::Continue(Generator& generator) {
-  const absl::Time begun = absl::Now();
+  const absl::Time begun = SteadyNow();
   for (int64_t i = 0; i < options_.max_new; ++i) {
     ANEMONE_ASSIGN_OR_RETURN(const int64_t token, generator.Next());
     tokens_.push_back(token);
@@ -94,7 +94,7 @@ absl::Status Run::Continue(Generator& generator) {
   }
   if (!options_.json) std::printf("\n");
   // The first token comes from the prompt's logits, and the last one is not run.
-  decode_ = PerSecond(static_cast<int64_t>(tokens_.size()) - 1, absl::Now() - begun);
+  decode_ = PerSecond(static_cast<int64_t>(tokens_.size()) - 1, SteadyNow() - begun);
   return absl::OkStatus();
 }
 

@@ -4,8 +4,9 @@
 #include <cmath>
 #include <utility>
 
-#include "absl/time/clock.h"
+#include "base/model_limits.h"
 #include "base/status_macros.h"
+#include "base/steady_now.h"
 #include "importer/importer.h"
 #include "importer/read/bindings.h"
 #include "provider/importing.h"
@@ -60,6 +61,7 @@ absl::StatusOr<Arrays> InputsOf(const std::string& path, const Options& options)
   settings.dims = RandomDims(options);
   std::vector<PortInfo> ports;
   {
+    const ModelLimits limits(settings.limits);
     ANEMONE_ASSIGN_OR_RETURN(Model model, ImportFile(path, ImportingOptions(settings, nullptr)));
     ANEMONE_RETURN_IF_ERROR(RequireBound(model));
     for (ValueId input : model.graph.inputs) ports.push_back(PortOf(model.graph, input));
@@ -68,9 +70,9 @@ absl::StatusOr<Arrays> InputsOf(const std::string& path, const Options& options)
 }
 
 double MillisecondsOf(const std::function<absl::Status()>& step, absl::Status& status) {
-  absl::Time start = absl::Now();
+  absl::Time start = SteadyNow();
   status.Update(step());
-  return absl::ToDoubleMilliseconds(absl::Now() - start);
+  return absl::ToDoubleMilliseconds(SteadyNow() - start);
 }
 
 double Percentile(std::vector<double> times, double share) {

@@ -54,8 +54,8 @@ TEST(PluginOptions, SettingsHaveTheDefaultsOfTheirRows) {
 
 TEST(PluginOptions, WhatChangesAProgramIsInItsKey) {
   // These change how a program is run, not the program.
-  const std::set<std::string> not_in_key = {"device", "memory_limit", "numerics", "threads",
-                                            "time_limit"};
+  const std::set<std::string> not_in_key = {"device",   "limits",  "memory_limit",
+                                            "numerics", "threads", "time_limit"};
   const std::map<std::string, std::string> others = {
       {"target", "h16"}, {"route", "mil"}, {"policy", "cpu"}, {"linear_layers", "convolutions"}};
   for (const Setting& setting : AllSettings()) {
@@ -101,6 +101,9 @@ TEST(PluginOptions, AnUnknownValueListsTheValues) {
       {"time_limit", "soon", "want seconds from 0"},
       {"time_limit", "-1", "want seconds from 0"},
       {"time_limit", "nan", "want seconds from 0"},
+      {"limits", "nodes=0", "nodes: want 1 to"},
+      {"limits", "knots=1", "there is no limit 'knots'"},
+      {"limits", "", "there is no limit ''"},
   };
   for (const auto& c : cases) {
     const std::string told = Told({{c.name, c.value}});

@@ -1,0 +1,201 @@
+"""--limit NAME=VALUE: each limit refuses a model with an error that names it, and can be raised (docs/options.md)."""
+
+import re
+import sys
+import unittest
+
+import numpy
+from onnx import helper, numpy_helper
+
+from attacks_test import of_text
+from support import ROOT, CliTest, anemone, model, relu, tensor
+
+sys.path.insert(0, str(ROOT / "tests" / "python"))
+import training_models  # noqa: E402
+
+CALLS = ('<ir_version: 10, opset_import: ["" : 21, "own" : 1]> g (float[4] x) => (float[4] y) { y = own.F(x) } '
+         '<domain: "own", opset_import: ["" : 21]> F(a) => (b) { c = Relu(a) d = Neg(c) b = Abs(d) }')
+BODIES = ("(float[4] x, bool c) => (float[4] y) { y = If(c) <then_branch = t () => (float[4] a) { a = If(c) <"
+          "then_branch = u () => (float[4] p) { p = Relu(x) }, else_branch = v () => (float[4] q) { q = Neg(x) }> }, "
+          "else_branch = e () => (float[4] b) { b = Abs(x) }> }")
+LOOP = ("(float[4] x) => (float[4] y) { n = Constant<value_int = 8>() t = Constant<value = bool {1}>() "
+        "y = Loop(n, t, x) <body = b (int64 i, bool k, float[4] v) => (bool o, float[4] w) "
+        "{ o = Identity(k) w = Relu(v) }> }")
+
+
+def sparse():
+    made = model([helper.make_node("Add", ["x", "w"], ["y"])], [tensor("x", [64])], [tensor("y", [64])])
+    entry = made.graph.sparse_initializer.add(dims=[64])
+    entry.values.CopyFrom(numpy_helper.from_array(numpy.ones(1, numpy.float32), "w"))
+    entry.indices.CopyFrom(numpy_helper.from_array(numpy.zeros(1, numpy.int64), "i"))
+    return made
+
+
+def kernel():
+    """A convolution whose kernel is divided, because no target has one of this size."""
+    w = numpy_helper.from_array(numpy.ones((4, 4, 1, 20), numpy.float32), "w")
+    return model([helper.make_node("Conv", ["x", "w"], ["y"])], [tensor("x", [1, 4, 32, 32])],
+                 [tensor("y", [1, 4, 32, 13])], [w])
+
+
+def triangle():
+    return model([helper.make_node("Trilu", ["x"], ["y"])], [tensor("x", [8, 8])], [tensor("y", [8, 8])])
+
+
+def moved():
+    """A Slice whose numbers are a list that a lowering reads."""
+    ints = [numpy_helper.from_array(numpy.array(of, numpy.int64), name)
+            for name, of in (("from", [0, 1]), ("to", [4, 3]))]
+    return model([helper.make_node("Slice", ["x", "from", "to"], ["y"])], [tensor("x", [4, 8])],
+                 [tensor("y", [4, 2])], ints)
+
+
+def named(bytes_of_name):
+    return relu(name="x" * bytes_of_name)
+
+
+# Refusals: name: the model, a value that is too small, and what the error says.
+REFUSED = {
+    "model-bytes": (relu(), "64", "more than 64 B; store its tensors as these, or"),
+    "string-bytes": (named(100), "99", "a name, text or list of numbers has more than 99 B"),
+    "nesting": (of_text(BODIES), "5", "nested too deep, more than 5 messages; flatten the model, or"),
+    "call-nesting": (of_text(BODIES), "1", "bodies and calls are nested more than 1 levels; flatten the model, or"),
+    "nodes": (of_text(BODIES), "4", "more than 4 nodes"),
+    "function-nodes": (CALLS, "3", "expand to more than 3 nodes; export the model without functions, or"),
+    "name-bytes": (named(100), "100", "expand to more than 100 B"),
+    "tensor-bytes": (relu(), "15", "float32 1x4 has more than 15 B"),
+    "dense-bytes": (sparse(), "255", "in dense form more than 255 B; store it dense, or"),
+}
+# What is not an error: the node stays as it is, or on the CPU for a reason that names the limit.
+KEPT = {
+    "unrolled-nodes": (of_text(LOOP), "8", r"Loop +cpu"),
+    "matrix-elements": (triangle(), "63", r"--limit\s+matrix-elements=N\s+raises"),
+    "list-elements": (moved(), "1", r"--limit\s+list-elements=N\s+raises"),
+    "kernel-elements": (kernel(), "8", r"Conv +cpu"),
+}
+
+
+class ModelLimits(CliTest):
+    def file(self, what):
+        if isinstance(what, str):
+            import onnx
+            what = onnx.parser.parse_model(what)
+        return self.write(what)
+
+    def test_each_refuses_with_its_name_and_can_be_raised(self):
+        for name, (made, value, said) in REFUSED.items():
+            with self.subTest(name):
+                path = self.file(made)
+                self.expect_error(anemone("check", path, "--limit", f"{name}={value}"), said,
+                                  f"raise the limit (--limit {name}=N)")
+                done = anemone("check", path, "--limit", f"{name}={int(value) * 4}")
+                self.assertEqual(0, done.returncode, done.stderr)
+                self.assertEqual(anemone("check", path).stdout, done.stdout)
+
+    def test_beyond_others_nodes_stay_as_they_are(self):
+        for name, (made, value, said) in KEPT.items():
+            with self.subTest(name):
+                path = self.file(made)
+                done = anemone("check", path, "-v", "--limit", f"{name}={value}")
+                self.assertEqual(0, done.returncode, done.stderr)
+                self.assertRegex(done.stdout, said)
+                self.assertNotRegex(anemone("check", path, "-v").stdout, said)
+
+    def test_folded_constants(self):
+        path = self.write(of_text("(float[1,4096] x) => (float[1,4096] y) { r = Constant<value_ints = [1, 1024]>() "
+                                  "s = Constant<value = float[1,4] {1, 2, 3, 4}>() t = Tile(s, r) y = Add(x, t) }"))
+        self.assertIn("1 of 1 node", anemone("check", path).stdout)
+        self.assertIn("of 2 nodes", anemone("check", path, "--limit", "folded-bytes=1K").stdout)
+
+    def test_every_limit_has_a_test_and_is_in_the_help(self):
+        done = anemone("check", self.write(relu()), "--limit", "none=1")
+        self.expect_error(done, "there is no limit 'none'", code=2)
+        names = re.search(r"with one of ([a-z, -]+)", done.stderr).group(1).split(", ")
+        self.assertEqual({*REFUSED, *KEPT, "folded-bytes"}, set(names))
+        text = " ".join(anemone("help", "check").stdout.split())
+        page = (ROOT / "docs" / "options.md").read_text()
+        for name in names:
+            self.assertRegex(text, rf"\b{name}\b")
+            self.assertIn(f"| `{name}` |", page)
+
+    def test_wrong_values_are_wrong_usage(self):
+        path = self.write(relu())
+        for value in ("", "nodes", "nodes=", "nodes=0", "nodes=-1", "nodes=many", "nodes=1e99", "nodes=1.5",
+                      "tensor-bytes=0", "tensor-bytes=x", "model-bytes=3G", "nodes=1,nodes=2"):
+            with self.subTest(value):
+                self.expect_error(anemone("check", path, "--limit", value), "--limit", code=2)
+        self.expect_error(anemone("check", path, "--limit", "nodes=1", "--limit", "nodes=2"), "given twice", code=2)
+
+    def test_every_command_that_reads_a_model_has_it(self):
+        path = self.write(relu())
+        layered = self.write(training_models.layered(), "layered.onnx")
+        data = self.folder / "digits.npz"
+        numpy.savez(data, **training_models.digits(64))
+        out = self.folder / "out"
+        for words in (["check", path], ["run", path], ["run", path, "--policy", "cpu"], ["bench", path, "-q"],
+                      ["convert", path, "-o", out], ["convert", path, "--to", "mlpackage", "-o", f"{out}.mlpackage"],
+                      ["compile", path, "-o", out], ["compile", path, "--compress", "int8", "-o", f"{out}.onnx"],
+                      ["report", path, "-o", f"{out}.html"], ["diff", path, path],
+                      ["train", layered, "--data", data, "--loss", "cross-entropy:logits:labels", "--steps", "1"],
+                      ["generate", path, "--tokens", "1"]):
+            with self.subTest(words[0]):
+                self.expect_error(anemone(*words, "--limit", "tensor-bytes=8"), "--limit tensor-bytes=N")
+                self.assertEqual([], self.temporaries())
+        done = anemone("zoo", self.folder / "model.onnx", "-o", self.folder / "zoo", "-q", "--limit", "tensor-bytes=8")
+        self.assertIn("--limit tensor-bytes=N", (self.folder / "zoo" / "results.jsonl").read_text(), done.stderr)
+
+    def test_a_cache_does_not_hide_a_limit(self):
+        path = self.write(relu())
+        cache = {"ANEMONE_PROGRAM_CACHE": str(self.folder / "cache")}
+        self.assertEqual(0, anemone("run", path, env=cache).returncode)
+        self.expect_error(anemone("run", path, "--limit", "tensor-bytes=8", env=cache), "--limit tensor-bytes=N")
+
+    def test_the_deepest_nesting(self):
+        """At the largest values nothing overflows the stack."""
+        inner = helper.make_graph([helper.make_node("Relu", ["x"], ["t0"])], "g", [], [tensor("t0", [4])])
+        bytes_of = inner.SerializeToString()
+        for depth in (190, 250):  # Python's protobuf writes no more than 30
+            made = nested_ifs(bytes_of, depth)
+            path = self.write(made)
+            words = ["check", path, "--limit", "nesting=600,call-nesting=200"]
+            done = anemone(*words)
+            if depth < 200:
+                self.assertEqual(0, done.returncode, done.stderr)
+                for more in (["run", path, "--limit", "nesting=600,call-nesting=200"],
+                             ["run", path, "--policy", "cpu", "--limit", "nesting=600,call-nesting=200"]):
+                    self.assertIn(anemone(*more).returncode, (0, 1), more)
+            else:
+                self.expect_error(done, "nested")
+            self.expect_error(anemone("check", path), "nested too deep, more than 200 messages")
+
+
+def field(number, content):
+    """A field of protobuf's wire format."""
+    size, head = len(content), bytes([number << 3 | 2]) if number < 16 else bytes([number << 3 & 0x7F | 0x82, number >> 4])
+    length = b""
+    while True:
+        length += bytes([size & 0x7F | (0x80 if size > 0x7F else 0)])
+        size >>= 7
+        if size == 0:
+            return head + length + content
+
+
+def nested_ifs(inner, depth):
+    """A model whose If nodes are `depth` deep, in its bytes. `inner` gives t0."""
+    other = helper.make_graph([helper.make_node("Neg", ["x"], ["e"])], "e", [], [tensor("e", [4])]).SerializeToString()
+    graph = inner
+    for i in range(depth):
+        node = helper.make_node("If", ["c"], [f"t{i + 1}"]).SerializeToString()
+        for name, body in ((b"then_branch", graph), (b"else_branch", other)):
+            # AttributeProto: name, g, type GRAPH.
+            node += field(5, field(1, name) + field(6, body) + bytes([20 << 3 & 0x7F | 0x80, 1, 5]))
+        out = tensor(f"t{i + 1}", [4]).SerializeToString()
+        graph = field(1, node) + field(2, b"g") + field(12, out)
+    top = model([], [tensor("x", [4]), tensor("c", [], 9)], [])
+    inputs = b"".join(field(11, port.SerializeToString()) for port in top.graph.input)
+    top.ClearField("graph")
+    return top.SerializeToString() + field(7, graph + inputs)
+
+
+if __name__ == "__main__":
+    unittest.main()
