@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
@@ -125,11 +126,11 @@ class Folder {
 absl::Status Folder::WalkGraph(Graph& graph) {
   Walk walk(graph);
   walks_.push_back(&walk);
+  const absl::Cleanup leave = [this] { walks_.pop_back(); };  // ONNX's inference throws, too
   for (Node& node : std::exchange(graph.nodes, {})) {
     ANEMONE_RETURN_IF_ERROR(Visit(walk, std::move(node)));
   }
   ANEMONE_RETURN_IF_ERROR(Flush(walk));
-  walks_.pop_back();
   graph.nodes = std::move(walk.refused);
   graph.nodes.insert(graph.nodes.end(), std::make_move_iterator(walk.kept.begin()),
                      std::make_move_iterator(walk.kept.end()));
@@ -139,13 +140,17 @@ absl::Status Folder::WalkGraph(Graph& graph) {
 
 // If sizes in a branch contradict each other, restores the branch, and the branches around it.
 // Folding would expose the contradiction to ONNX Runtime, which would then refuse the model for a
-// branch that it may never take.
+// branch that it may never take. An error restores it too: inference of the node around it may go
+// on.
 absl::Status Folder::WalkBody(Graph& body) {
-  const Graph before = body;
+  absl::Cleanup restore = [&body, before = body] { body = before; };
   const int conflicts = inference_.conflicts();
   ANEMONE_RETURN_IF_ERROR(WalkGraph(body));
-  if (inference_.conflicts() == conflicts) return absl::OkStatus();
-  body = before;
+  if (inference_.conflicts() == conflicts) {
+    std::move(restore).Cancel();
+    return absl::OkStatus();
+  }
+  std::move(restore).Invoke();
   return Inference::Lenient(model_).InferGraph(body);
 }
 

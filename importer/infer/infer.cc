@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -276,9 +277,8 @@ void TypeCaptures(const Graph& outer, const std::vector<ValueId>& captured, Grap
 absl::Status Inference::InferBody(const Node& node, Graph& body) {
   const bool is_branch = node.domain.empty() && node.op_type == "If";
   branches_ += is_branch;
-  absl::Status status = hooks_.body != nullptr ? hooks_.body(body) : InferGraph(body);
-  branches_ -= is_branch;
-  return status;
+  const absl::Cleanup leave = [&] { branches_ -= is_branch; };  // ONNX's inference throws, too
+  return hooks_.body != nullptr ? hooks_.body(body) : InferGraph(body);
 }
 
 absl::Status Inference::InferUnvisitedBodies(Graph& graph, Node& node) {
