@@ -5,8 +5,11 @@
 #include <chrono>
 #include <exception>
 #include <memory>
+#include <new>
 #include <thread>
+#include <utility>
 
+#include "base/own_process.h"
 #include "hwy/cache_control.h"
 #include "tbb/task_arena.h"
 
@@ -58,10 +61,19 @@ class Team : public std::enable_shared_from_this<Team> {
   bool busy_ = false;
 };
 
-// The team of the calling thread.
+// The team of the calling thread. A child that fork() made has none of the helpers, and would wait
+// for those that were inside a loop.
 Team& OwnTeam() {
-  thread_local const auto team = std::make_shared<Team>();
-  return *team;
+  struct Own {
+    OwnProcess process;
+    std::shared_ptr<Team> team = std::make_shared<Team>();
+  };
+  thread_local Own own;
+  if (!own.process.is_here()) {
+    [[maybe_unused]] const auto* const kept = new (std::nothrow) Own(std::move(own));
+    own = Own();
+  }
+  return *own.team;
 }
 
 bool Team::Run(Job& job, int64_t threads) {

@@ -3,10 +3,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
+#include <string>
+#include <thread>
 
+#include "absl/algorithm/container.h"
+#include "anemone/check.h"
 #include "anemone/session.h"
 #include "tests/onnx_text.h"
 #include "tests/provider/ramp.h"
@@ -85,6 +91,62 @@ TEST_P(Fork, AChildOfAChildHasItsOwnSession) {
               return InChild([&] { return FirstOf(*own).has_value() ? 1 : 0; });
             }),
             0);
+}
+
+constexpr char kProducts[] =
+    "(float[1,1,256,256] x) => (float[1,1,256,256] y) { a = MatMul(x, x) y = Softmax(a) }";
+
+absl::StatusOr<Session> LoadProducts(int threads) {
+  Settings settings;
+  settings.threads = threads;
+  settings.cache = false;
+  return Session::LoadBytes(BytesOfText(kProducts), settings);
+}
+
+// Right after a run, helpers of its loops and workers of TBB look for more work, or go to sleep.
+TEST_P(Fork, RightAfterLoopsOfManyThreads) {
+  const auto session = LoadProducts(GetParam());
+  ASSERT_THAT(session, IsOk());
+  const std::map<std::string, Tensor> inputs = {{"x", Ramp({1, 1, 256, 256})}};
+  for (int i = 0; i < 40; ++i) {
+    const auto want = session->Run(inputs);
+    ASSERT_THAT(want, IsOk());
+    EXPECT_EQ(InChild([&] {
+                const auto own = LoadProducts(GetParam());
+                if (!own.ok()) return 1;
+                const auto got = own->Run(inputs);
+                return got.ok() && absl::c_equal(got->at("y").bytes(), want->at("y").bytes()) ? 0
+                                                                                              : 2;
+              }),
+              0);
+  }
+}
+
+// A parent whose other threads run meanwhile may hold locks that nobody releases in the child. What
+// ours, TBB and ONNX Runtime hold for a run is not among them.
+TEST_P(Fork, WhileOtherThreadsRun) {
+  const auto session = LoadProducts(GetParam());
+  ASSERT_THAT(session, IsOk());
+  const std::map<std::string, Tensor> inputs = {{"x", Ramp({1, 1, 256, 256})}};
+  std::atomic<bool> done = false;
+  std::thread other([&] {
+    while (!done) EXPECT_THAT(session->Run(inputs), IsOk());
+  });
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_EQ(InChild([&] {
+                const auto own = LoadProducts(GetParam());
+                return own.ok() && own->Run(inputs).ok() ? 0 : 1;
+              }),
+              0);
+  }
+  done = true;
+  other.join();
+}
+
+TEST_P(Fork, AReportInTheChild) {
+  const std::string bytes = BytesOfText(kModel);
+  ASSERT_THAT(CheckBytes(bytes, {}), IsOk());
+  EXPECT_EQ(InChild([&] { return CheckBytes(bytes, {}).ok() ? 0 : 1; }), 0);
 }
 
 INSTANTIATE_TEST_SUITE_P(Threads, Fork, testing::Values(1, 4));
