@@ -6,6 +6,8 @@ read-only disk, closed streams, interrupts, damaged entries of the cache, many p
 
 import os
 import pathlib
+import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -17,12 +19,25 @@ from work import WORKS, Place, Work, make_inputs
 
 ANEMONE = sys.argv.pop(1)
 MIB = 1 << 20
-# Commands that write no files, and take long or start processes.
+# Commands that write no files.
 WITHOUT_FILES = {
     "bench": Work("bench {in}/net.onnx --runs 3"),
     "confirm": Work("confirm conv --input 1x8x16x16 --const weight=8x8x1x1 --target all"),
     "units": Work("units --json"),
+    "targets": Work("targets --json"),
     "doctor": Work("doctor"),
+    "completion": Work("completion bash"),
+    "help": Work("help run"),
+    "docs": Work("docs options"),
+}
+ALL = {**WORKS, **WITHOUT_FILES}
+# Works that are other ways of a command that has a work of its own name.
+OTHER_WAYS = {"external", "cache-miss", "cache-hit", "mlpackage", "resume"}
+# How a disk is made so that little, less or nothing can be written to it.
+FULL = {
+    "4 KiB": "head -c $(($(stat -f -c '%a * %S' {out}) - 4096)) /dev/zero > {out}/filler",
+    "16 KiB": "head -c $(($(stat -f -c '%a * %S' {out}) - 16384)) /dev/zero > {out}/filler",
+    "read-only": "mount -o remount,ro {out}",
 }
 IN_NAMESPACE = subprocess.run(["unshare", "-m", "true"], check=False, capture_output=True).returncode == 0
 
@@ -36,8 +51,8 @@ class Surroundings(unittest.TestCase):
     def place(self, name, **options):
         return Place(self.folder / name, self.inputs, ANEMONE, **options)
 
-    def known(self, name, work=None):
-        work = work or WORKS[name]
+    def known(self, name):
+        work = ALL[name]
         place = self.place("known")
         place.prepare(work)
         return place.run(work).returncode, place.state()
@@ -59,6 +74,17 @@ class Surroundings(unittest.TestCase):
         unlimited.prepare(WORKS[name])
         return place, place.run(WORKS[name])
 
+    def test_every_command_has_a_work(self):
+        """A new command gets a row in WORKS or WITHOUT_FILES, so that all tests of this file run it."""
+        said = subprocess.run([ANEMONE, "completion", "bash"], capture_output=True, text=True, check=True).stdout
+        listed = subprocess.run([ANEMONE, "help"], capture_output=True, text=True, check=True).stdout
+        commands = re.findall(r"^  ([a-z]+)  ", listed.split("Commands:")[1].split("Options:")[0], re.M)
+        self.assertGreater(len(commands), 15)
+        for command in commands:
+            self.assertIn(command, said)
+            self.assertIn(command, {work.words.split()[0] for work in ALL.values()})
+        self.assertEqual(set(ALL) - OTHER_WAYS, {*commands, "docs"})
+
     def test_few_descriptors(self):
         for name in WORKS:
             code, _ = self.known(name)
@@ -69,7 +95,8 @@ class Surroundings(unittest.TestCase):
                     self.check(name, place, done, code, may_leave=count == 6)
 
     def test_little_memory(self):
-        for name in ("check", "run", "compile", "convert", "report", "patch", "train", "generate"):
+        for name in ("check", "run", "compile", "convert", "mlpackage", "report", "diff", "patch", "train", "resume",
+                     "generate", "zoo"):
             code, _ = self.known(name)
             for mebibytes in (160, 400, 4000):
                 with self.subTest(name, mebibytes=mebibytes):
@@ -78,33 +105,57 @@ class Surroundings(unittest.TestCase):
 
     @unittest.skipUnless(IN_NAMESPACE, "no own mounts here")
     def test_full_and_read_only_disks(self):
-        for options in ("size=4k", "size=16k", "ro,size=1m"):
-            for name in ("run", "compile", "convert", "mlpackage", "report", "cache-miss", "zoo", "train"):
+        refused = set()
+        for options, command in FULL.items():
+            for name in ("run", "compile", "convert", "mlpackage", "report", "cache-miss", "patch", "zoo", "train",
+                         "resume"):
                 with self.subTest(name, options=options):
-                    code, _ = self.known(name)
+                    code, after = self.known(name)
                     place = self.place("full")
                     place.prepare(WORKS[name])
-                    mount = f"mount -t tmpfs -o {options} none {place.out} && exec \"$@\" 2>&1"
-                    place.wrapper = ["unshare", "-m", "sh", "-c", mount + f"; ls -A {place.out}", "sh"]
+                    before = place.state()
+                    # What the work needs is on the disk before it is full or read-only.
+                    needed, made = place.folder / "needed", place.folder / "made"
+                    shutil.copytree(place.out, needed)
+                    script = (f"mount -t tmpfs -o size=8m none {place.out} && cp -r {needed}/. {place.out} && "
+                              f"{{ {command.format(out=place.out)}; \"$@\" 2>&1; code=$?; cp -r {place.out} {made}; "
+                              f"rm -f {made}/filler; exit $code; }}")
+                    place.wrapper = ["unshare", "-m", "sh", "-c", script, "sh"]
                     done = place.run(WORKS[name])
                     self.assertIn(done.returncode, (code, 1), done.stdout)
-                    self.assertNotIn(b".tmp\n", done.stdout)
+                    if done.returncode != code:
+                        refused.add((name, options))
+                    self.assertEqual([], list(made.rglob("*.tmp")))
+                    made.rename(place.folder / "made-out")
+                    shutil.rmtree(place.out)
+                    (place.folder / "made-out").rename(place.out)
+                    for path, content in place.state().items():
+                        if not path.startswith(("zoo/", "kept/", "cache/")):
+                            self.assertIn(content, (after.get(path), before.get(path)), path)
+        for name in ("convert", "patch", "resume"):
+            self.assertIn((name, "read-only"), refused)
+            self.assertIn((name, "4 KiB"), refused)
 
     def test_closed_streams(self):
-        for name in ("check", "run", "convert", "zoo", "generate"):
-            code, _ = self.known(name)
-            for closed in ("0<&-", "1>&-", "2>&-", "0<&- 1>&- 2>&-"):
+        """A file that is opened then gets the number of the stream, and must not get what is printed."""
+        for name, work in ALL.items():
+            code, after = self.known(name)
+            for closed in ("0<&-", "1>&-", "2>&-", "0<&- 1>&- 2>&-", ">/dev/full"):
                 with self.subTest(name, closed=closed):
                     place = self.place("closed")
-                    place.prepare(WORKS[name])
+                    place.prepare(work)
+                    before = place.state()
                     place.wrapper = ["sh", "-c", f'exec "$@" {closed}', "sh"]
-                    self.assertIn(place.run(WORKS[name]).returncode, (code, 1))
+                    self.assertIn(place.run(work).returncode, (code, 1))
                     self.assertEqual([], place.leftovers())
+                    for path, content in place.state().items():
+                        if not path.startswith(("zoo/", "kept/", "cache/")):
+                            self.assertIn(content, (after.get(path), before.get(path)), path)
 
     def test_an_interrupt_ends_each_command(self):
         met = 0
-        for name, work in {**WORKS, **WITHOUT_FILES}.items():
-            code, after = self.known(name, work)
+        for name, work in ALL.items():
+            code, after = self.known(name)
             for part in (0.3, 0.6, 0.9):
                 with self.subTest(name, part=part):
                     place = self.place("interrupted")
