@@ -34,7 +34,7 @@ constexpr ModelLimitRow kRows[] = {
      "nodes that calls of functions become"},
     {ModelLimit::kNameBytes, "name-bytes", 512 * kMiB, 1024 * kGiB, true, "",
      "names, functions and bodies after functions are inlined"},
-    {ModelLimit::kTensorBytes, "tensor-bytes", kGiB* kGiB, kGiB* kGiB, true, "",
+    {ModelLimit::kTensorBytes, "tensor-bytes", kAnyTensorBytes, kAnyTensorBytes, true, "",
      "one tensor: a constant, or a value whose shape is known"},
     {ModelLimit::kDenseBytes, "dense-bytes", 64 * kMiB, 1024 * kGiB, true, "",
      "a sparse tensor in dense form"},

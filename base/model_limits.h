@@ -37,6 +37,8 @@ enum class ModelLimit {
   kKernelElements,
 };
 
+inline constexpr int64_t kAnyTensorBytes = int64_t{1} << 60;  // the default: no limit
+
 struct ModelLimitRow {
   ModelLimit limit;
   const char* name;

@@ -29,12 +29,12 @@ absl::Status CheckSizes(const Graph& graph, int64_t& nodes) {
   if (nodes > ValueOf(ModelLimit::kNodes)) {
     return OverLimit(ModelLimit::kNodes, "after all rewrites the model has");
   }
-  const auto most = static_cast<double>(ValueOf(ModelLimit::kTensorBytes));
+  const int64_t most = ValueOf(ModelLimit::kTensorBytes);
   for (const Value& value : graph.values) {
-    if (!value.is_static()) continue;
+    if (most == kAnyTensorBytes || !value.is_static()) continue;
     double bytes = BitsOf(value.type) / 8.0;
     for (const Dim& dim : *value.shape) bytes *= static_cast<double>(dim.size);
-    if (bytes <= most) continue;
+    if (bytes <= static_cast<double>(most)) continue;
     return OverLimit(ModelLimit::kTensorBytes,
                      absl::StrCat("value '", value.name, "': ", DataTypeName(value.type), " ",
                                   DimsToString(value.dims()), " has"));
