@@ -123,5 +123,22 @@ TEST(PropertyList, DepthIsLimited) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("property list")));
 }
 
+// Each of 30 arrays holds the next one twice: 2^30 objects in 150 bytes.
+TEST(PropertyList, ObjectsAreLimited) {
+  constexpr int kArrays = 30;
+  std::string doubling = "bplist00", offsets;
+  for (int i = 0; i < kArrays; ++i) {
+    offsets.push_back(static_cast<char>(doubling.size()));
+    doubling += {'\xA2', static_cast<char>(i + 1), static_cast<char>(i + 1)};
+  }
+  offsets.push_back(static_cast<char>(doubling.size()));
+  doubling += '\x09';  // true
+  const auto at = static_cast<char>(doubling.size());
+  doubling += offsets + std::string(6, '\0') + std::string("\x01\x01", 2) + std::string(7, '\0') +
+              static_cast<char>(kArrays + 1) + std::string(15, '\0') + at;
+  EXPECT_THAT(ReadPropertyList(doubling).status(),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("too many objects")));
+}
+
 }  // namespace
 }  // namespace anemone

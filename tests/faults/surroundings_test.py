@@ -1,7 +1,7 @@
 """Every command of work.py in surroundings that fail: few file descriptors, little memory, a full or
 read-only disk, closed streams, interrupts, damaged entries of the cache, many processes on one cache.
 
-    surroundings_test.py ANEMONE
+    surroundings_test.py ANEMONE PRELOAD
 """
 
 import os
@@ -9,6 +9,7 @@ import pathlib
 import re
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
@@ -17,7 +18,7 @@ import unittest
 
 from work import WORKS, Place, Work, make_inputs
 
-ANEMONE = sys.argv.pop(1)
+ANEMONE, PRELOAD = sys.argv.pop(1), sys.argv.pop(1)
 MIB = 1 << 20
 # Commands that write no files.
 WITHOUT_FILES = {
@@ -84,6 +85,17 @@ class Surroundings(unittest.TestCase):
             self.assertIn(command, said)
             self.assertIn(command, {work.words.split()[0] for work in ALL.values()})
         self.assertEqual(set(ALL) - OTHER_WAYS, {*commands, "docs"})
+
+    def test_no_command_uses_a_network(self):
+        """Calls of socket() and getaddrinfo() are counted (preload.cc)."""
+        counter = self.folder / "calls"
+        for name, work in ALL.items():
+            with self.subTest(name):
+                counter.write_bytes(bytes(256))
+                place = self.place("alone")
+                place.prepare(work)
+                place.run(work, LD_PRELOAD=PRELOAD, FAULT_FILE=str(counter), FAULT_CALLS="network")
+                self.assertEqual(0, struct.unpack("q", counter.read_bytes()[:8])[0])
 
     def test_few_descriptors(self):
         for name in WORKS:

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include <cmath>
+#include <numeric>
 #include <thread>
 
 #include "absl/strings/str_cat.h"
@@ -160,6 +161,10 @@ TEST(Buckets, WhatIsWrongIsNamed) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("want sizes of at least 1")));
   EXPECT_THAT(load({{"n", {4}}}, {{"n", 4}}),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("drop one of the two")));
+  std::vector<int64_t> many(65);
+  std::iota(many.begin(), many.end(), 1);
+  EXPECT_THAT(load({{"n", many}}),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("there are at most 64")));
   auto session = LoadRows();
   ASSERT_TRUE(session.ok()) << session.status();
   const auto run = [&](std::map<std::string, Tensor> inputs) {

@@ -184,6 +184,13 @@ TEST_F(ProgramCacheTest, TakesADamagedEntryForNone) {
   }
 }
 
+TEST_F(ProgramCacheTest, IsReadableByItsOwnerOnly) {
+  options_.folder += "/new";
+  const auto cache = Open();
+  ASSERT_TRUE(Store(*cache, "one").ok());
+  EXPECT_EQ(fs::status(options_.folder).permissions(), fs::perms::owner_all);
+}
+
 TEST_F(ProgramCacheTest, FollowsNoLink) {
   auto cache = Open();
   ASSERT_TRUE(Store(*cache, "one").ok());
