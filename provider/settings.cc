@@ -271,7 +271,7 @@ const Setting kSettings[] = {
      .store = StoreTimeLimit},
     {.name = "limits",
      .flag = "limit",
-     .value = "NAME=VALUE[,NAME=VALUE...]",
+     .value = "NAME=VALUE",
      .type = "Mapping[str, int | str]",
      .entries = kReadsModel | kPlugin | kPython,
      .fallback = "",

@@ -52,6 +52,8 @@ struct Report {
 
 }  // namespace
 
+// The C library's own names of parameters are reserved ones.
+// NOLINTBEGIN(readability-inconsistent-declaration-parameter-name)
 extern "C" {
 
 int clock_gettime(clockid_t clock, timespec* time) noexcept {
@@ -76,3 +78,4 @@ time_t time(time_t* to) noexcept {
   return now;
 }
 }
+// NOLINTEND(readability-inconsistent-declaration-parameter-name)
