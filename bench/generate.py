@@ -1,14 +1,17 @@
 #!/usr/bin/env python3
 """Compare the generation of tokens with ONNX Runtime and OpenVINO.
 
-    bench/generate.py [--threads 1,2] [--weights fp16,int4] [--prompt N] [--new N] [--repeat N] [--cpu]
-                      [--openvino PYTHON]
+    bench/generate.py [--threads 1,2] [--weights fp16,int4] [--logits all,last] [--prompt N] [--new N] [--repeat N]
+                      [--cpu] [--openvino PYTHON]
 
 Decoders with random weights (tests/small_decoder.py; with int4, tests/grouped_decoder.py, the form of ONNX Runtime
 GenAI with MatMulNBits) run a prompt and then one token after the other. ONNX Runtime passes the cache by IO binding,
 with 4-bit weights in buffers that past and present share; OpenVINO keeps it as state. Each contestant is a process of
 its own. They take turns, --repeat rounds of a prompt and its new tokens while the others wait, and the best round of
-each counts. Ratios above 1: Anemone is faster, or needs less memory. --cpu: the processor's time counts, for a machine
+each counts. Ratios above 1: Anemone is faster, or needs less memory.
+--logits all: the model is as exporters write it, with logits of all tokens. Anemone's generate() computes those of the
+last token only, as it reads no others; the other two compute what the model says. last: the model itself takes the last
+token before its last product, so that all three compute the same logits. --cpu: the processor's time counts, for a machine
 that others use; only with one thread. --openvino: a Python with the packages openvino, onnx and numpy; by default the
 one that runs this. With --new above 100, "last/16th" is the time of the last tokens relative to that of tokens near
 the 16th.
@@ -16,6 +19,7 @@ Build the target python_package first.
 """
 
 import argparse
+import itertools
 import json
 import os
 import pathlib
@@ -154,7 +158,20 @@ def serve(kind, path, threads, prompt, new, cpu):
                           "peak_mb": int(peak[1]) / 1024}), flush=True)
 
 
-def write_model(kind, path, longest):
+def take_last_token(model):
+    """Inserts a Gather before the product that computes the logits."""
+    from onnx import helper
+
+    nodes = model.graph.node
+    product = next(node for node in nodes if "logits" in node.output)
+    model.graph.initializer.append(helper.make_tensor("last_token", 7, [1], [-1]))
+    taken = helper.make_node("Gather", [product.input[0], "last_token"], ["of_last_token"], axis=1)
+    product.input[0] = "of_last_token"
+    nodes.insert(list(nodes).index(product), taken)
+    model.graph.output[0].type.tensor_type.shape.dim[1].dim_value = 1
+
+
+def write_model(kind, path, longest, last):
     sys.path.insert(0, str(ROOT / "tests"))
     import onnx
     from grouped_decoder import grouped_decoder
@@ -165,6 +182,8 @@ def write_model(kind, path, longest):
                                accuracy_level=4)
     else:
         made = decoder(layers=6, heads=8, size=64, vocabulary=4096, longest=longest)
+    if last:
+        take_last_token(made)
     onnx.save(made, path)
 
 
@@ -230,6 +249,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--threads", default="1,2")
     parser.add_argument("--weights", default="fp16,int4")
+    parser.add_argument("--logits", default="all,last")
     parser.add_argument("--prompt", type=int, default=128)
     parser.add_argument("--new", type=int, default=64)
     parser.add_argument("--repeat", type=int, default=6)
@@ -238,9 +258,9 @@ def main():
     manifest.use_own_python()
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        for weights in arguments.weights.split(","):
-            path = pathlib.Path(folder) / f"{weights}.onnx"
-            write_model(weights, path, 2048)
+        for weights, logits in itertools.product(arguments.weights.split(","), arguments.logits.split(",")):
+            path = pathlib.Path(folder) / f"{weights}-{logits}.onnx"
+            write_model(weights, path, 2048, logits == "last")
             for threads in arguments.threads.split(","):
                 numbers = (path, threads, arguments.prompt, arguments.new, int(arguments.cpu))
                 made = {kind: Contestant(arguments.openvino if kind == OPENVINO else sys.executable, (kind, *numbers))
@@ -250,7 +270,8 @@ def main():
                         contestant.round()
                 for contestant in made.values():
                     contestant.end()
-                print(f"{weights}, {threads} threads, prompt of {arguments.prompt}, {arguments.new} new tokens")
+                print(f"{weights}, {threads} threads, prompt of {arguments.prompt}, {arguments.new} new tokens, the model's "
+                      f"logits: {logits}")
                 for kind, result in made.items():
                     print(row(kind, result, made[OURS]))
     return 0

@@ -12,6 +12,7 @@
 #include "base/model_limits.h"
 #include "base/status_macros.h"
 #include "base/usage_error.h"
+#include "importer/last_row.h"
 #include "importer/new_weights.h"
 #include "importer/read/bindings.h"
 #include "importer/read/external_data.h"
@@ -56,6 +57,7 @@ absl::StatusOr<Model> Finish(absl::StatusOr<Model> model, const ImportOptions& o
   if (options.adapters != nullptr) {
     ANEMONE_RETURN_IF_ERROR(AddAdapterInputs(*options.adapters, *model));
   }
+  if (options.last_logits) CutLogits(*model);
   ANEMONE_RETURN_IF_ERROR(BindDimensions(*model, options));
   if (options.as_read != nullptr) *options.as_read = std::make_shared<const Graph>(model->graph);
   ANEMONE_RETURN_IF_ERROR(Simplify(*model, options));

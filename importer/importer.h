@@ -55,6 +55,8 @@ struct ImportOptions {
   // The rows of a cache of GroupQueryAttention that seqlens_k does not count are between the old
   // rows and the new ones, not behind both (provider/growing.h).
   bool gap_in_caches = false;
+  // The model's output `logits` has the row of the last token only (importer/last_row.h).
+  bool last_logits = false;
   int stop_after = -1;  // stop after this many rewrites (to bisect a wrong rewrite); -1: no limit
   // Whether the error of a model that cannot have these sizes names them and sizes that fit, which
   // takes up to 81 more imports.

@@ -6,6 +6,7 @@
 #include "importer/edit.h"
 #include "importer/infer/fold.h"
 #include "importer/infer/infer.h"
+#include "importer/last_row.h"
 #include "importer/opset/opset.h"
 #include "importer/passes/pipeline.h"
 
@@ -19,6 +20,7 @@ absl::Status Simplify(Model& model, const ImportOptions& options) {
   if (has_bodies || !options.simplify) ANEMONE_RETURN_IF_ERROR(BringToWorkingOpset(model));
   if (!options.simplify) return Inference(model, {}).InferGraph(model.graph);
   ANEMONE_RETURN_IF_ERROR(InferAndFold(model, options.evaluate, options.gap_in_caches));
+  if (options.last_logits) ComputeLastRows(model);
   return RunPasses(model, options.stop_after);
 }
 

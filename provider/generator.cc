@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/annotated.h"
 #include "base/status_macros.h"
+#include "provider/compiled_model.h"
 #include "provider/decoder.h"
 #include "provider/ports.h"
 #include "provider/sampling.h"
@@ -23,6 +24,8 @@ constexpr int kPlans = 16;  // a program for each size of a part, at two capacit
 Settings WithCache(Settings settings) {
   if (settings.state.empty()) settings.state[kUsualPairs] = "";
   settings.max_plans = std::max(settings.max_plans, kPlans);
+  // Not of prompts that are padded to a bucket, whose last row is no token.
+  settings.last_logits = settings.buckets.empty();
   return settings;
 }
 
@@ -121,7 +124,9 @@ absl::StatusOr<Generator> Generator::Of(absl::StatusOr<Session> session) {
 }
 
 absl::StatusOr<Generator> Generator::Load(const std::string& path, const Settings& settings) {
-  return Of(Session::Load(path, WithCache(settings)));
+  Settings with = WithCache(settings);
+  if (CompiledModel::Is(path)) with.last_logits = settings.last_logits;  // as it was compiled
+  return Of(Session::Load(path, with));
 }
 
 absl::StatusOr<Generator> Generator::LoadBytes(absl::string_view model, const Settings& settings) {

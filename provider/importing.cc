@@ -40,7 +40,8 @@ void LazyRuntime::ExplainMissing(Model& model) const {
 
 ImportOptions ImportingOptions(const Settings& settings, std::shared_ptr<LazyRuntime> runtime) {
   RegisterCustomDomain();
-  ImportOptions options{.dims = settings.dims, .shapes = settings.shapes};
+  ImportOptions options{
+      .dims = settings.dims, .shapes = settings.shapes, .last_logits = settings.last_logits};
   if (runtime == nullptr) return options;
   options.evaluate =
       [runtime = std::move(runtime)](

@@ -10,6 +10,7 @@
 #include "base/status_macros.h"
 #include "base/steady_now.h"
 #include "importer/importer.h"
+#include "importer/last_row.h"
 #include "provider/compiled_model.h"
 #include "provider/kept_state.h"
 #include "provider/load_setup.h"
@@ -35,6 +36,16 @@ absl::Status NoState(const std::string& input) {
   return absl::NotFoundError(
       absl::StrCat("state '", Printable(input),
                    "': this session keeps none; load it with Settings::state (in Python state=)"));
+}
+
+// What became of Settings::last_logits.
+std::string LastLogitsText(const CurrentModel& model) {
+  if (!model.settings().last_logits) return "";
+  const PortInfo* logits = FindPort(model.outputs(), kLogits);
+  if (logits != nullptr && logits->dims.size() == 3 && logits->dims[1] == 1) {
+    return "  logits: those of the last token only\n";
+  }
+  return "  logits: of all tokens, as there is no output logits of batch x tokens x vocabulary\n";
 }
 
 // `add` adds the values of adapters to the inputs.
@@ -242,7 +253,7 @@ std::string Session::PlanText(bool every_node, int width) const {
   const std::string state = state_ == nullptr ? StateText({}, model_->Get()->inputs,
                                                           model_->Get()->outputs, every_node, width)
                                               : state_->Text(every_node, width);
-  return absl::StrCat(plan, state);
+  return absl::StrCat(plan, LastLogitsText(*model_), state);
 }
 std::string Session::PlanJson() const { return model_->Get()->PlanJson(); }
 PlanSummary Session::Summary() const { return model_->Get()->Summary(); }

@@ -104,6 +104,18 @@ const Setting kSettings[] = {
      .help = "Zeros at first. `auto` pairs the names that exporters "
              "give, such as past_key_values.0.key and present.0.key, or h0 and hn: docs/state.md.",
      .store = StoreState},
+    {.name = "last_logits",
+     .flag = "last-logits",
+     .value = nullptr,
+     .type = "bool",
+     .entries = kRun | kBench | kCheck | kPython,
+     .fallback = "false",
+     .brief = "Compute the output `logits` for the last token only.",
+     .help =
+         "Of batch x tokens x vocabulary it is then batch x 1 x vocabulary, and the nodes before "
+         "it compute no other rows. `generate` does so by itself: docs/state.md.",
+     .store = StoreSwitch<&Settings::last_logits>,
+     .key = [](const Settings& s) { return std::string(s.last_logits ? "true" : "false"); }},
     {.name = "route",
      .flag = "route",
      .value = "ROUTE",

@@ -23,6 +23,7 @@
 #include "absl/types/span.h"
 #include "importer/graph.h"
 #include "importer/operators/interval_rules.h"
+#include "importer/operators/row_rules.h"
 #include "importer/padding/padding_step.h"
 
 namespace onnx {
@@ -163,6 +164,10 @@ struct Operator {
   PaddingRule padding = nullptr;
   std::optional<Reduction> reduction = std::nullopt;
   std::optional<Elementwise> elementwise = std::nullopt;
+
+  // What one row of the result needs (importer/operators/row_rules.h). If null: the row of each
+  // input if the operator works element by element, else everything.
+  RowRule rows = nullptr;
 
   std::optional<IntegerUse> integers = std::nullopt;  // nullopt: the lowering decides
   FloatIntegers float_integers = FloatIntegers::kEnd;

@@ -59,6 +59,10 @@ struct Settings {
   // names exporters give, such as past_key_values.0.key and present.0.key.
   std::map<std::string, std::string> state;
 
+  // The output `logits` of a language model, batch x tokens x vocabulary, is computed and returned
+  // for the last token only. A Generator asks for that by itself: docs/state.md.
+  bool last_logits = false;
+
   std::string device = "auto";  // or "software", "apple": docs/apple.md
   // "fast", or "exact": every known rule of the target's arithmetic. "exact,RULE=OPTION[,...]" sets
   // a rule that the sources leave open (numerics.json): "exact,mac-tile=none".

@@ -53,6 +53,7 @@ class CurrentModel {
 
   // With the values of their inputs.
   const Adapters& adapters() const { return adapters_; }
+  const Settings& settings() const { return setup_.settings; }
   double time_limit() const { return setup_.settings.time_limit; }
   // Of the model without adapters. New weights change no port.
   const std::vector<PortInfo>& inputs() const { return inputs_; }

@@ -18,6 +18,7 @@ FLAGS: dict[str, tuple[str, str, str]] = {
     "bucket": ("buckets", "Mapping[str, Sequence[int]]", ""),
     "max-plans": ("max_plans", "int", ""),
     "state": ("state", "Mapping[str, str] | str", ""),
+    "last-logits": ("last_logits", "bool", ""),
     "route": ("route", "str", "netplist mil"),
     "no-rewrites": ("rewrites", "bool", ""),
     "policy": ("policy", "str", "max-engine latency fewest-segments cpu refuse: insist:fp16-range"),
@@ -47,6 +48,10 @@ class CheckKeywords(TypedDict, total=False):
     # elsewhere the model is compiled for the exact size: docs/dynamic_shapes.md. `convert --to
     # mlpackage` writes one package that takes these sizes only.
     buckets: Mapping[str, Sequence[int]]
+    # Compute the output `logits` for the last token only. Of batch x tokens x vocabulary it is
+    # then batch x 1 x vocabulary, and the nodes before it compute no other rows. `generate` does
+    # so by itself: docs/state.md. Default: false.
+    last_logits: bool
     # Which compile path of the engine to ask: netplist or mil. Networks authored directly
     # (netplist) and Core ML's conversion (mil) have different rules. Default: netplist.
     route: str
@@ -116,6 +121,10 @@ class SessionKeywords(TypedDict, total=False):
     # first. `auto` pairs the names that exporters give, such as past_key_values.0.key and
     # present.0.key, or h0 and hn: docs/state.md.
     state: Mapping[str, str] | str
+    # Compute the output `logits` for the last token only. Of batch x tokens x vocabulary it is
+    # then batch x 1 x vocabulary, and the nodes before it compute no other rows. `generate` does
+    # so by itself: docs/state.md. Default: false.
+    last_logits: bool
     # Which compile path of the engine to ask: netplist or mil. Networks authored directly
     # (netplist) and Core ML's conversion (mil) have different rules. Default: netplist.
     route: str

@@ -17,6 +17,9 @@ from small_decoder import decoder  # noqa: E402
 from support import PackageTest  # noqa: E402
 
 PROMPT = [5, 17, 40, 2, 33]
+OPTIMUM = pathlib.Path(__file__).resolve().parents[2] / "models" / "optimum"
+FEEDS = {"input_ids": np.arange(32)[None] % 19, "attention_mask": np.ones((1, 32), np.int64),
+         "position_ids": np.arange(32)[None], "cache_position": np.arange(32)}
 BOUND = 1 / 128  # of the largest logit: what fp16 may change
 
 
@@ -79,6 +82,22 @@ class Generate(PackageTest):
         token, = ane.generate(made, prompt, max_new=1)
         logits = Reference(made).logits(prompt)
         self.assertGreater(logits[token], np.sort(logits)[-2] - BOUND * abs(logits).max())
+
+    def test_the_last_token_alone_has_the_logits_that_it_has_among_all(self):
+        forms = {"products": decoder(), "positions of the cache": decoder(learned=False), "batch": decoder(batch="batch_size"),
+                 "fixed cache": decoder(buffer=64), "grouped": grouped_decoder(), "apart": grouped_decoder(packed=False),
+                 "4 bits": grouped_decoder(block=16), "gpt2": OPTIMUM / "gpt2.onnx", "llama": OPTIMUM / "llama.onnx"}
+        for name, made in forms.items():
+            with self.subTest(name):
+                logits = []
+                for last in (False, True):
+                    session = ane.Session(made, state="auto", last_logits=last)
+                    feeds = {port.name: FEEDS[port.name] for port in session.inputs if port.name in FEEDS}
+                    logits.append(session.run(feeds)["logits"])
+                    self.assertEqual(last, "logits: those of the last token only" in str(session))
+                every, one = logits
+                self.assertEqual((1, 1, every.shape[2]), one.shape)
+                np.testing.assert_allclose(every[:, -1:], one, atol=BOUND / 4 * abs(every).max())
 
     def test_stop_and_seed(self):
         made = decoder(layers=1)

@@ -1,0 +1,29 @@
+// importer/last_row.h: a decoder that gives the logits of its last token only. Who generates tokens
+// reads no others, and a prompt has many.
+//
+//   ANEMONE_RETURN_IF_ERROR(CutLogits(model));   // before shapes are inferred
+//   ...
+//   ANEMONE_RETURN_IF_ERROR(ComputeLastRows(model));  // after constants were folded
+#ifndef ANEMONE_IMPORTER_LAST_ROW_H_
+#define ANEMONE_IMPORTER_LAST_ROW_H_
+
+#include "absl/status/status.h"
+#include "importer/graph.h"
+
+namespace anemone {
+
+inline constexpr char kLogits[] = "logits";
+
+// Makes the output `logits`, batch x tokens x vocabulary, batch x 1 x vocabulary: a Slice of what
+// it was. Does nothing to a model that has no such output, or is older than opset 10.
+void CutLogits(Model& model);
+
+// Where a Slice takes the last row of an axis, the nodes before it compute only this row, as far as
+// each row depends on one row: the last product, the layers of the last block, its attention except
+// for the keys and values. Other readers of a value still get all its rows. The graph's inputs and
+// outputs do not change, and nodes of bodies do not either.
+void ComputeLastRows(Model& model);
+
+}  // namespace anemone
+
+#endif  // ANEMONE_IMPORTER_LAST_ROW_H_
