@@ -1,113 +1,14 @@
 #include "provider/plain_part.h"
 
 #include <algorithm>
-#include <cstring>
 #include <map>
-#include <type_traits>
 #include <utility>
 
-#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "base/bool_element.h"
 #include "base/status_macros.h"
 #include "importer/read/tensor_reader.h"
 
 namespace anemone {
-namespace {
-
-constexpr absl::string_view kGather = "Gather", kCast = "Cast";
-
-bool IsIndex(DataType type) { return type == DataType::kInt32 || type == DataType::kInt64; }
-
-// Of casts.
-bool IsFrom(DataType type) {
-  return IsIndex(type) || type == DataType::kBool || type == DataType::kUInt8;
-}
-bool IsTo(DataType type) {
-  return IsIndex(type) || type == DataType::kBool || type == DataType::kFloat;
-}
-
-int64_t IndexAt(const Tensor& indices, int64_t i) {
-  return indices.type() == DataType::kInt32 ? indices.at<int32_t>(i) : indices.at<int64_t>(i);
-}
-
-absl::StatusOr<Tensor> RowsOf(const Tensor& table, const Tensor& indices,
-                              const std::string& label) {
-  const int64_t rows = table.dims()[0];
-  std::vector<int64_t> dims = indices.dims();
-  dims.insert(dims.end(), table.dims().begin() + 1, table.dims().end());
-  Tensor made = Tensor::Uninitialized(table.type(), std::move(dims));
-  const std::byte* const from = table.bytes().data();
-  const size_t bytes = rows == 0 ? 0 : table.bytes().size() / rows;
-  auto* to = made.mutable_data<std::byte>();
-  for (int64_t i = 0; i < indices.elements(); ++i, to += bytes) {
-    const int64_t index = IndexAt(indices, i);
-    if (index < -rows || index >= rows) {
-      return absl::InvalidArgumentError(  // in ONNX Runtime's words
-          absl::StrCat(label, ": indices element out of data bounds, idx=", index,
-                       " must be within the inclusive range [", -rows, ",", rows - 1, "]"));
-    }
-    if (bytes > 0) std::memcpy(to, from + (index < 0 ? index + rows : index) * bytes, bytes);
-  }
-  return made;
-}
-
-template <class From, class To>
-void CastEach(const Tensor& x, Tensor& made) {
-  auto* const to = made.mutable_data<To>();
-  for (int64_t i = 0; i < x.elements(); ++i) {
-    From value = {};
-    if constexpr (std::is_same_v<From, bool>) {
-      value = BoolAt(x, i);
-    } else {
-      value = x.at<From>(i);
-    }
-    if constexpr (std::is_same_v<To, bool>) {
-      to[i] = value != 0;
-    } else {
-      to[i] = static_cast<To>(value);
-    }
-  }
-}
-
-template <class From>
-Tensor CastFrom(const Tensor& x, DataType type) {
-  Tensor made = Tensor::Uninitialized(type, x.dims());
-  switch (type) {
-    case DataType::kFloat:
-      CastEach<From, float>(x, made);
-      break;
-    case DataType::kInt32:
-      CastEach<From, int32_t>(x, made);
-      break;
-    case DataType::kInt64:
-      CastEach<From, int64_t>(x, made);
-      break;
-    default:
-      CastEach<From, bool>(x, made);
-  }
-  return made;
-}
-
-Tensor CastOf(const Tensor& x, DataType type) {
-  switch (x.type()) {
-    case DataType::kInt32:
-      return CastFrom<int32_t>(x, type);
-    case DataType::kInt64:
-      return CastFrom<int64_t>(x, type);
-    case DataType::kBool:
-      return CastFrom<bool>(x, type);
-    default:
-      return CastFrom<uint8_t>(x, type);
-  }
-}
-
-int64_t IntAttribute(const onnx::NodeProto& node, absl::string_view name, int64_t otherwise) {
-  const onnx::AttributeProto* const attribute = FindAttribute(node, name);
-  return attribute == nullptr ? otherwise : attribute->i();
-}
-
-}  // namespace
 
 class PlainPart::Reader {
  public:
@@ -115,25 +16,17 @@ class PlainPart::Reader {
     const TensorReader reader(nullptr, nullptr);
     for (const onnx::TensorProto& constant : graph_.initializer()) {
       auto tensor = reader.Read(constant, constant.name());  // an error: it is external
-      if (tensor.ok()) tables_.emplace(constant.name(), *std::move(tensor));
+      if (tensor.ok()) AddConstant(constant.name(), *std::move(tensor));
     }
     for (const ExternalConstant& constant : model.external) {
-      tables_.insert_or_assign(constant.name, constant.tensor);
+      AddConstant(constant.name, constant.tensor);
     }
   }
 
   std::unique_ptr<PlainPart> Read() {
-    for (const onnx::ValueInfoProto& input : graph_.input()) {
-      Add(input.name(), static_cast<DataType>(input.type().tensor_type().elem_type()));
-    }
-    part_->inputs_ = types_.size();
+    for (const onnx::ValueInfoProto& input : graph_.input()) ReadInput(input);
     for (const onnx::NodeProto& node : graph_.node()) {
-      if (!node.domain().empty() || node.output_size() != 1) return nullptr;
-      const bool is_read = node.op_type() == kGather ? ReadGather(node)
-                           : node.op_type() == kCast ? ReadCast(node)
-                                                     : false;
-      if (!is_read) return nullptr;
-      part_->steps_.back().label = absl::StrCat("node '", node.name(), "' (", node.op_type(), ")");
+      if (!ReadNode(node)) return nullptr;
     }
     for (const onnx::ValueInfoProto& output : graph_.output()) {
       const auto found = places_.find(output.name());
@@ -144,66 +37,85 @@ class PlainPart::Reader {
   }
 
  private:
-  void Add(const std::string& name, DataType type) {
-    places_.emplace(name, types_.size());
-    types_.push_back(type);
+  void Add(const std::string& name, PlainValue value) {
+    places_.insert_or_assign(name, values_.size());
+    values_.push_back(std::move(value));
+    part_->known_.emplace_back();
   }
 
-  bool ReadGather(const onnx::NodeProto& node) {
-    const auto table = tables_.find(node.input(0));
-    const auto indices = places_.find(node.input(1));
-    if (table == tables_.end() || indices == places_.end()) return false;
-    const Tensor& rows = table->second;
-    const auto rank = static_cast<int64_t>(rows.dims().size());
-    const int64_t axis = IntAttribute(node, "axis", 0);
-    if (rank == 0 || (axis != 0 && axis != -rank) || BitsOf(rows.type()) < 8 || rows.is_fill() ||
-        !IsIndex(types_[indices->second])) {
-      return false;
+  void AddConstant(const std::string& name, const Tensor& tensor) {
+    Add(name, {.type = tensor.type(), .dims = tensor.dims(), .constant = tensor});
+    part_->known_.back() = tensor.is_fill() ? tensor.Copy() : tensor;
+  }
+
+  void ReadInput(const onnx::ValueInfoProto& input) {
+    const onnx::TypeProto::Tensor& type = input.type().tensor_type();
+    PlainValue value{.type = static_cast<DataType>(type.elem_type())};
+    if (type.has_shape()) {
+      value.dims.emplace();
+      for (const auto& dim : type.shape().dim()) {
+        if (value.dims && dim.has_dim_value()) {
+          value.dims->push_back(dim.dim_value());
+        } else {
+          value.dims.reset();
+        }
+      }
     }
-    part_->steps_.push_back({.label = "", .from = indices->second, .table = rows});
-    Add(node.output(0), rows.type());
-    return true;
+    part_->inputs_.push_back(values_.size());
+    Add(input.name(), std::move(value));
   }
 
-  bool ReadCast(const onnx::NodeProto& node) {
-    const auto from = places_.find(node.input(0));
-    const auto type = static_cast<DataType>(IntAttribute(node, "to", 0));
-    if (from == places_.end() || !IsFrom(types_[from->second]) || !IsTo(type)) return false;
-    part_->steps_.push_back({.label = "", .from = from->second, .table = {}, .type = type});
-    Add(node.output(0), type);
+  bool ReadNode(const onnx::NodeProto& node) {
+    if (node.output_size() != 1) return false;
+    Step step{.label = absl::StrCat("node '", node.name(), "' (", node.op_type(), ")")};
+    std::vector<PlainValue> inputs;
+    for (const std::string& name : node.input()) {
+      const auto found = places_.find(name);
+      if (found == places_.end() && !name.empty()) return false;
+      if (!name.empty()) step.from.push_back(found->second);
+      inputs.push_back(name.empty() ? PlainValue() : values_[found->second]);
+    }
+    if (step.from.size() != inputs.size()) return false;  // one in the middle is left out
+    std::optional<PlainStep> made = MakePlainStep(node, step.label, inputs);
+    if (!made) return false;
+    step.to = values_.size();
+    step.run = std::move(made->run);
+    part_->steps_.push_back(std::move(step));
+    Add(node.output(0), {.type = made->type, .dims = std::move(made->dims), .constant = {}});
     return true;
   }
 
   const onnx::GraphProto& graph_;
   std::unique_ptr<PlainPart> part_ = std::make_unique<PlainPart>();
-  std::map<std::string, Tensor> tables_;
   std::map<std::string, size_t> places_;
-  std::vector<DataType> types_;  // by value
+  std::vector<PlainValue> values_;
 };
 
 std::unique_ptr<PlainPart> PlainPart::Of(const OnnxModel& model) { return Reader(model).Read(); }
 
 bool PlainPart::MayBe(const Graph& graph, absl::Span<const NodeId> nodes) {
   return std::all_of(nodes.begin(), nodes.end(), [&](NodeId id) {
-    const Node& node = graph.nodes[id];
-    return node.domain.empty() && (node.op_type == kGather || node.op_type == kCast);
+    return graph.nodes[id].domain.empty() && MayBePlain(graph.nodes[id].op_type);
   });
 }
 
 absl::StatusOr<std::vector<Tensor>> PlainPart::Run(std::vector<Tensor> inputs) const {
-  std::vector<Tensor> values = std::move(inputs);
-  values.reserve(inputs_ + steps_.size());
+  std::vector<Tensor> values(known_.size());
+  std::vector<const Tensor*> at(known_.size());
+  for (size_t i = 0; i < known_.size(); ++i) at[i] = known_[i] ? &*known_[i] : &values[i];
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    Tensor& input = values[inputs_[i]];
+    input = inputs[i].is_fill() ? inputs[i].Copy() : std::move(inputs[i]);
+  }
+  std::vector<const Tensor*> operands;
   for (const Step& step : steps_) {
-    if (step.type != DataType::kUndefined) {
-      values.push_back(CastOf(values[step.from], step.type));
-      continue;
-    }
-    ANEMONE_ASSIGN_OR_RETURN(Tensor rows, RowsOf(step.table, values[step.from], step.label));
-    values.push_back(std::move(rows));
+    operands.clear();
+    for (const size_t value : step.from) operands.push_back(at[value]);
+    ANEMONE_ASSIGN_OR_RETURN(values[step.to], step.run(operands));
   }
   std::vector<Tensor> results;
   results.reserve(outputs_.size());
-  for (size_t value : outputs_) results.push_back(values[value]);
+  for (const size_t value : outputs_) results.push_back(*at[value]);
   return results;
 }
 

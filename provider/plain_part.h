@@ -1,6 +1,7 @@
 // provider/plain_part.h: a CPU segment that Anemone runs without ONNX Runtime: rows of constant
-// tables, as of the embeddings of tokens, and casts of integers, as of masks. Most language models
-// have no other, and a session takes more memory and time than all that they do.
+// tables, as of the embeddings of tokens, and arithmetic of integers and bools, as of positions and
+// masks (plain_steps.h). Most language models have no other, and a session takes more memory and
+// time than all that they do.
 //
 //   std::unique_ptr<PlainPart> part = PlainPart::Of(model);  // null: a session must run it
 //   ANEMONE_ASSIGN_OR_RETURN(std::vector<Tensor> results, part->Run(std::move(inputs)));
@@ -8,6 +9,7 @@
 #define ANEMONE_PROVIDER_PLAIN_PART_H_
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,6 +18,7 @@
 #include "anemone/tensor.h"
 #include "importer/graph.h"
 #include "importer/write/to_onnx.h"
+#include "provider/plain_steps.h"
 
 namespace anemone {
 
@@ -31,18 +34,19 @@ class PlainPart {
   absl::StatusOr<std::vector<Tensor>> Run(std::vector<Tensor> inputs) const;
 
  private:
-  // Rows of `table`, or a cast to `type` if that is undefined.
   struct Step {
-    std::string label;  // of messages
-    size_t from = 0;    // the value that it reads; the value that it makes is the next
-    Tensor table;
-    DataType type = DataType::kUndefined;
+    std::string label;         // of messages
+    std::vector<size_t> from;  // values
+    size_t to = 0;
+    decltype(PlainStep::run) run;
   };
   class Reader;
 
-  size_t inputs_ = 0;
+  // By value: constants, inputs and the results of the steps.
+  std::vector<std::optional<Tensor>> known_;
+  std::vector<size_t> inputs_;
   std::vector<Step> steps_;
-  std::vector<size_t> outputs_;  // values: the inputs, then the results of the steps
+  std::vector<size_t> outputs_;
 };
 
 }  // namespace anemone

@@ -87,6 +87,47 @@ TEST(PlainPart, Casts) {
   }
 }
 
+TEST(PlainPart, ComputesPositionsAndMasks) {
+  const Tensor numbers = Tensor::Int64s({2, 3}, {0, 3, -1, 7, int64_t{1} << 62, 2});
+  const char* const sums[] = {"Add(x, t)", "Sub(t, x)", "Mul(x, t)"};
+  const std::string weights = "<int64[3] t = {2, -5, 9}> { y = ";
+  for (const char* sum : sums) {
+    ExpectTheBitsOfOnnxRuntime(
+        absl::StrCat("(int64[2,3] x) => (int64[2,3] y) ", weights, sum, " }"), numbers);
+  }
+  for (const char* op : {"Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual"}) {
+    ExpectTheBitsOfOnnxRuntime(
+        absl::StrCat("(int64[2,3] x) => (bool[2,3] y) ", weights, op, "(x, t) }"), numbers);
+  }
+  for (const char* op : {"And", "Or"}) {
+    ExpectTheBitsOfOnnxRuntime(
+        absl::StrCat("(int64[2,3] x) => (bool[2,2,3] y) <int64 z = {0}, int64[2,1,1] o = {1, 9}> "
+                     "{ a = Less(x, z) b = Less(x, o) c = Not(a) y = ",
+                     op, "(c, b) }"),
+        numbers);
+  }
+  ExpectTheBitsOfOnnxRuntime(
+      "(int64[2,3] x) => (float[2,3] y) <int64 z = {2}, float n = {0}, float f = {-65504}> "
+      "{ a = Less(x, z) y = Where(a, n, f) }",
+      numbers);
+  ExpectTheBitsOfOnnxRuntime("(int64[2,3] x) => (float[2,3] y) { a = Cast<to = 1>(x) y = Neg(a) }",
+                             numbers);
+  const char* const moves[][2] = {
+      {"int64[3,2]", "<int64[2] s = {3, -1}> { y = Reshape(x, s) }"},
+      {"int64[2,1,3]", "<int64[1] s = {1}> { y = Unsqueeze(x, s) }"},
+      {"int64[2,2,3]", "<int64[3] s = {2, 1, 1}> { y = Expand(x, s) }"},
+      {"int64[4,3]", "{ y = Concat<axis = 0>(x, x) }"},
+      {"int64[2,6]", "{ y = Concat<axis = -1>(x, x) }"},
+      {"int64[2,1]", "<int64[1] s = {1}> { y = ReduceSum(x, s) }"},
+      {"int64[3]", "<int64[1] s = {0}> { y = ReduceSum<keepdims = 0>(x, s) }"},
+      {"int64[2,2]",
+       "<int64[1] s = {-2}, int64[1] e = {99}, int64[1] a = {1}> "
+       "{ y = Slice(x, s, e, a) }"}};
+  for (const auto& [made, text] : moves) {
+    ExpectTheBitsOfOnnxRuntime(absl::StrCat("(int64[2,3] x) => (", made, " y) ", text), numbers);
+  }
+}
+
 TEST(PlainPart, AnIndexOutsideTheTable) {
   const auto part =
       PartOf("(int64[1] x) => (float[1,2] y) <float[2,2] t = {1, 2, 3, 4}> { y = Gather(t, x) }");

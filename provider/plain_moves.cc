@@ -1,0 +1,89 @@
+#include "provider/plain_moves.h"
+
+#include <cstring>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+
+namespace anemone {
+namespace {
+
+template <size_t kBytes>
+void MoveRows(const Tensor& x, const StridedView& view, absl::Span<const int64_t> dims,
+              std::byte* made) {
+  const std::byte* const elements = x.bytes().data();
+  ForEachRow<1>(dims, {&view}, [&](int64_t to, const auto& from, const auto& steps, int64_t count) {
+    const std::byte* source = elements + from[0] * kBytes;
+    std::byte* target = made + to * kBytes;
+    if (steps[0] == 1) {
+      std::memcpy(target, source, count * kBytes);
+      return;
+    }
+    for (int64_t i = 0; i < count; ++i, target += kBytes, source += steps[0] * kBytes) {
+      std::memcpy(target, source, kBytes);
+    }
+  });
+}
+
+int64_t IndexAt(const Tensor& indices, int64_t i) {
+  return indices.type() == DataType::kInt32 ? indices.at<int32_t>(i) : indices.at<int64_t>(i);
+}
+
+}  // namespace
+
+absl::StatusOr<Tensor> RowsOf(const Tensor& table, const Tensor& indices,
+                              const std::string& label) {
+  const int64_t rows = table.dims()[0];
+  std::vector<int64_t> dims = indices.dims();
+  dims.insert(dims.end(), table.dims().begin() + 1, table.dims().end());
+  Tensor made = Tensor::Uninitialized(table.type(), std::move(dims));
+  const std::byte* const from = table.bytes().data();
+  const size_t bytes = rows == 0 ? 0 : table.bytes().size() / rows;
+  auto* to = made.mutable_data<std::byte>();
+  for (int64_t i = 0; i < indices.elements(); ++i, to += bytes) {
+    const int64_t index = IndexAt(indices, i);
+    if (index < -rows || index >= rows) {
+      return absl::InvalidArgumentError(  // in ONNX Runtime's words
+          absl::StrCat(label, ": indices element out of data bounds, idx=", index,
+                       " must be within the inclusive range [", -rows, ",", rows - 1, "]"));
+    }
+    if (bytes > 0) std::memcpy(to, from + (index < 0 ? index + rows : index) * bytes, bytes);
+  }
+  return made;
+}
+
+StridedView BroadcastView(absl::Span<const int64_t> dims, size_t rank) {
+  StridedView view{.start = 0, .steps = std::vector<int64_t>(rank, 0)};
+  int64_t step = 1;
+  for (size_t i = 0; i < dims.size(); ++i) {
+    const int64_t size = dims[dims.size() - 1 - i];
+    if (size != 1) view.steps[rank - 1 - i] = step;
+    step *= size;
+  }
+  return view;
+}
+
+Tensor MovedElements(const Tensor& x, const std::vector<int64_t>& dims, const StridedView& view) {
+  Tensor made = Tensor::Uninitialized(x.type(), dims);
+  auto* const to = made.mutable_data<std::byte>();
+  switch (BitsOf(x.type())) {
+    case 8:
+      MoveRows<1>(x, view, dims, to);
+      break;
+    case 16:
+      MoveRows<2>(x, view, dims, to);
+      break;
+    case 32:
+      MoveRows<4>(x, view, dims, to);
+      break;
+    case 64:
+      MoveRows<8>(x, view, dims, to);
+      break;
+    default:
+      MoveRows<16>(x, view, dims, to);
+  }
+  return made;
+}
+
+}  // namespace anemone

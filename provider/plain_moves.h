@@ -1,0 +1,66 @@
+// provider/plain_moves.h: loops over the elements of arrays that are broadcast, cut or transposed.
+#ifndef ANEMONE_PROVIDER_PLAIN_MOVES_H_
+#define ANEMONE_PROVIDER_PLAIN_MOVES_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "anemone/tensor.h"
+
+namespace anemone {
+
+// Where the elements of an operand are: from `start`, so many elements further by axis of the
+// result.
+struct StridedView {
+  int64_t start = 0;
+  std::vector<int64_t> steps;
+};
+
+// Of an operand that is broadcast to a result of `rank` axes, as ONNX does.
+StridedView BroadcastView(absl::Span<const int64_t> dims, size_t rank);
+
+// Calls body(to, from, steps, count) for each row of a result of `dims`: `count` elements from the
+// place `to`, and for each operand the place of the first and the step to the next.
+template <size_t kOperands, class Body>
+void ForEachRow(absl::Span<const int64_t> dims,
+                const std::array<const StridedView*, kOperands>& views, const Body& body) {
+  const size_t rank = dims.size();
+  std::array<int64_t, kOperands> from, steps;
+  for (size_t i = 0; i < kOperands; ++i) {
+    from[i] = views[i]->start;
+    steps[i] = rank == 0 ? 0 : views[i]->steps[rank - 1];
+  }
+  for (const int64_t size : dims) {
+    if (size == 0) return;
+  }
+  const int64_t count = rank == 0 ? 1 : dims[rank - 1];
+  std::vector<int64_t> at(rank, 0);
+  for (int64_t to = 0;; to += count) {
+    body(to, from, steps, count);
+    size_t axis = rank == 0 ? 0 : rank - 1;  // the first that goes on
+    while (axis > 0 && at[axis - 1] + 1 == dims[axis - 1]) {
+      --axis;
+      for (size_t i = 0; i < kOperands; ++i) from[i] -= at[axis] * views[i]->steps[axis];
+      at[axis] = 0;
+    }
+    if (axis == 0) return;
+    ++at[axis - 1];
+    for (size_t i = 0; i < kOperands; ++i) from[i] += views[i]->steps[axis - 1];
+  }
+}
+
+// The elements of `x` at these places, which have at least 8 bits.
+Tensor MovedElements(const Tensor& x, const std::vector<int64_t>& dims, const StridedView& view);
+
+// The rows of `table` at `indices`, of int32 or int64. kInvalidArgument, with `label`: one is
+// outside the table.
+absl::StatusOr<Tensor> RowsOf(const Tensor& table, const Tensor& indices, const std::string& label);
+
+}  // namespace anemone
+
+#endif  // ANEMONE_PROVIDER_PLAIN_MOVES_H_

@@ -1,0 +1,484 @@
+#include "provider/plain_steps.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <type_traits>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "base/bool_element.h"
+#include "importer/edit.h"
+#include "importer/infer/places.h"
+#include "importer/read/tensor_reader.h"
+#include "importer/write/to_onnx.h"
+#include "provider/plain_moves.h"
+
+namespace anemone {
+namespace {
+
+using Dims = std::vector<int64_t>;
+using Operands = absl::Span<const Tensor* const>;
+using Step = std::optional<PlainStep>;
+
+bool IsIndex(DataType type) { return type == DataType::kInt32 || type == DataType::kInt64; }
+
+// Of casts.
+bool IsFrom(DataType type) {
+  return IsIndex(type) || type == DataType::kBool || type == DataType::kUInt8;
+}
+bool IsTo(DataType type) {
+  return IsIndex(type) || type == DataType::kBool || type == DataType::kFloat;
+}
+
+template <class From, class To>
+void CastEach(const Tensor& x, Tensor& made) {
+  auto* const to = made.mutable_data<To>();
+  for (int64_t i = 0; i < x.elements(); ++i) {
+    From value = {};
+    if constexpr (std::is_same_v<From, bool>) {
+      value = BoolAt(x, i);
+    } else {
+      value = x.at<From>(i);
+    }
+    if constexpr (std::is_same_v<To, bool>) {
+      to[i] = value != 0;
+    } else {
+      to[i] = static_cast<To>(value);
+    }
+  }
+}
+
+template <class From>
+Tensor CastFrom(const Tensor& x, DataType type) {
+  Tensor made = Tensor::Uninitialized(type, x.dims());
+  switch (type) {
+    case DataType::kFloat:
+      CastEach<From, float>(x, made);
+      break;
+    case DataType::kInt32:
+      CastEach<From, int32_t>(x, made);
+      break;
+    case DataType::kInt64:
+      CastEach<From, int64_t>(x, made);
+      break;
+    default:
+      CastEach<From, bool>(x, made);
+  }
+  return made;
+}
+
+Tensor CastOf(const Tensor& x, DataType type) {
+  switch (x.type()) {
+    case DataType::kInt32:
+      return CastFrom<int32_t>(x, type);
+    case DataType::kInt64:
+      return CastFrom<int64_t>(x, type);
+    case DataType::kBool:
+      return CastFrom<bool>(x, type);
+    default:
+      return CastFrom<uint8_t>(x, type);
+  }
+}
+
+// A node and what is known of its inputs.
+struct PlainNode {
+  const onnx::NodeProto& proto;
+  const std::string& label;
+  absl::Span<const PlainValue> inputs;
+
+  bool Has(size_t i) const { return i < inputs.size() && inputs[i].type != DataType::kUndefined; }
+  DataType type(size_t i) const { return inputs[i].type; }
+  const Dims& dims(size_t i) const { return *inputs[i].dims; }
+  // Every input that is given has known dims and elements that can be moved.
+  bool IsKnown() const {
+    return Has(0) && std::all_of(inputs.begin(), inputs.end(), [](const PlainValue& value) {
+             return value.type == DataType::kUndefined ||
+                    (value.dims.has_value() && BitsOf(value.type) >= 8);
+           });
+  }
+  std::optional<Dims> Ints(size_t i) const {
+    if (!Has(i) || !inputs[i].constant) return std::nullopt;
+    return IntsOf(*inputs[i].constant);
+  }
+  int64_t Int(absl::string_view name, int64_t otherwise) const {
+    const onnx::AttributeProto* const attribute = FindAttribute(proto, name);
+    return attribute == nullptr ? otherwise : attribute->i();
+  }
+};
+
+int64_t FromFront(int64_t axis, size_t rank) {
+  return axis < 0 ? axis + static_cast<int64_t>(rank) : axis;
+}
+
+// `axes` are those of an array of `rank`.
+std::optional<std::vector<bool>> Marked(const std::optional<Dims>& axes, size_t rank) {
+  if (!axes) return std::nullopt;
+  std::vector<bool> marked(rank);
+  for (const int64_t axis : *axes) {
+    const int64_t at = FromFront(axis, rank);
+    if (at < 0 || at >= static_cast<int64_t>(rank)) return std::nullopt;
+    marked[at] = true;
+  }
+  return marked;
+}
+
+Step Rows(const PlainNode& node) {
+  if (!node.Has(1) || !node.inputs[0].constant || !IsIndex(node.type(1))) return std::nullopt;
+  const Tensor& table = *node.inputs[0].constant;
+  const auto rank = static_cast<int64_t>(table.dims().size());
+  const int64_t axis = node.Int("axis", 0);
+  if (rank == 0 || (axis != 0 && axis != -rank) || BitsOf(table.type()) < 8 || table.is_fill()) {
+    return std::nullopt;
+  }
+  PlainStep step{.type = table.type()};
+  if (node.inputs[1].dims) {
+    step.dims = node.dims(1);
+    step.dims->insert(step.dims->end(), table.dims().begin() + 1, table.dims().end());
+  }
+  step.run = [table, label = node.label](Operands x) { return RowsOf(table, *x[1], label); };
+  return step;
+}
+
+Step Cast(const PlainNode& node) {
+  const auto to = static_cast<DataType>(node.Int("to", 0));
+  if (!IsFrom(node.type(0)) || !IsTo(to)) return std::nullopt;
+  return PlainStep{to, node.inputs[0].dims, [to](Operands x) { return CastOf(*x[0], to); }};
+}
+
+// The same elements in the same order.
+Step Viewed(const PlainNode& node, Dims dims) {
+  const auto run = [dims](Operands x) { return x[0]->Reshaped(dims); };
+  return PlainStep{node.type(0), std::move(dims), run};
+}
+
+Step Reshape(const PlainNode& node) {
+  std::optional<Dims> to = node.Ints(1);
+  if (!node.IsKnown() || !to) return std::nullopt;
+  const bool copies_at_zero = node.Int("allowzero", 0) == 0;
+  const int64_t elements = *ElementCount(node.dims(0));
+  int64_t known = 1, free = -1;
+  for (size_t i = 0; i < to->size(); ++i) {
+    if ((*to)[i] == 0 && copies_at_zero && i < node.dims(0).size()) (*to)[i] = node.dims(0)[i];
+    if ((*to)[i] == -1 && free < 0) {
+      free = static_cast<int64_t>(i);
+    } else if ((*to)[i] < 1) {
+      return std::nullopt;
+    } else {
+      known *= (*to)[i];
+    }
+  }
+  if (free >= 0) (*to)[free] = elements / known;
+  if ((free < 0 ? known : known * (*to)[free]) != elements) return std::nullopt;
+  return Viewed(node, *std::move(to));
+}
+
+Step Unsqueeze(const PlainNode& node) {
+  const std::optional<Dims> axes = node.Ints(1);
+  if (!node.IsKnown() || !axes) return std::nullopt;
+  const auto added = Marked(axes, node.dims(0).size() + axes->size());
+  if (!added) return std::nullopt;
+  Dims dims;
+  size_t next = 0;
+  for (const bool is_new : *added) {
+    if (!is_new && next == node.dims(0).size()) return std::nullopt;
+    dims.push_back(is_new ? 1 : node.dims(0)[next++]);
+  }
+  return Viewed(node, std::move(dims));
+}
+
+Step Squeeze(const PlainNode& node) {
+  if (!node.IsKnown()) return std::nullopt;
+  const auto gone = Marked(node.Ints(1), node.dims(0).size());
+  if (!gone) return std::nullopt;
+  Dims dims;
+  for (size_t a = 0; a < gone->size(); ++a) {
+    if (!(*gone)[a]) dims.push_back(node.dims(0)[a]);
+  }
+  return Viewed(node, std::move(dims));
+}
+
+// Elements of input 0 at other places.
+Step Moved(const PlainNode& node, Dims dims, StridedView view) {
+  const auto run = [dims, view = std::move(view)](Operands x) {
+    return MovedElements(*x[0], dims, view);
+  };
+  return PlainStep{node.type(0), std::move(dims), run};
+}
+
+Step Expand(const PlainNode& node) {
+  const std::optional<Dims> shape = node.Ints(1);
+  if (!node.IsKnown() || !shape) return std::nullopt;
+  std::optional<Dims> dims = BroadcastDims(node.dims(0), *shape);
+  if (!dims) return std::nullopt;
+  return Moved(node, *dims, BroadcastView(node.dims(0), dims->size()));
+}
+
+Step Slice(const PlainNode& node) {
+  if (!node.IsKnown()) return std::nullopt;
+  Dims dims = node.dims(0);
+  const std::optional<Dims> starts = node.Ints(1), ends = node.Ints(2), axes = node.Ints(3);
+  const Dims by = node.Has(4) ? node.Ints(4).value_or(Dims()) : Dims(dims.size(), 1);
+  if (!starts || !ends || !Marked(axes, dims.size())) return std::nullopt;
+  const size_t count = axes->size();
+  if (starts->size() != count || ends->size() != count || by.size() < count) return std::nullopt;
+  StridedView view{.start = 0, .steps = StepsOf(dims)};
+  std::vector<bool> is_cut(dims.size());
+  for (size_t i = 0; i < count; ++i) {
+    const int64_t axis = FromFront((*axes)[i], dims.size());
+    if (by[i] != 1 || is_cut[axis]) return std::nullopt;
+    is_cut[axis] = true;
+    const int64_t size = dims[axis];
+    const int64_t from = std::clamp<int64_t>(FromFront((*starts)[i], size), 0, size);
+    const int64_t to = std::clamp<int64_t>(FromFront((*ends)[i], size), from, size);
+    view.start += from * view.steps[axis];
+    dims[axis] = to - from;
+  }
+  return Moved(node, std::move(dims), std::move(view));
+}
+
+Step Concat(const PlainNode& node) {
+  if (!node.IsKnown()) return std::nullopt;
+  Dims dims = node.dims(0);
+  const int64_t axis = FromFront(node.Int("axis", 0), dims.size());
+  if (axis < 0 || axis >= static_cast<int64_t>(dims.size())) return std::nullopt;
+  dims[axis] = 0;
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    if (!node.Has(i) || node.type(i) != node.type(0)) return std::nullopt;
+    Dims others = node.dims(i);
+    if (others.size() != dims.size()) return std::nullopt;
+    dims[axis] += std::exchange(others[axis], dims[axis]);
+    others[axis] = dims[axis];
+    if (others != dims) return std::nullopt;
+  }
+  int64_t rows = 1;
+  for (int64_t a = 0; a < axis; ++a) rows *= dims[a];
+  const auto run = [dims, rows, type = node.type(0)](Operands x) {
+    Tensor made = Tensor::Uninitialized(type, dims);
+    const size_t stride = rows == 0 ? 0 : made.bytes().size() / rows;
+    auto* to = made.mutable_data<std::byte>();
+    for (const Tensor* part : x) {
+      const size_t row = rows == 0 ? 0 : part->bytes().size() / rows;
+      for (int64_t r = 0; r < rows && row > 0; ++r) {
+        std::memcpy(to + r * stride, part->bytes().data() + r * row, row);
+      }
+      to += row;
+    }
+    return made;
+  };
+  return PlainStep{node.type(0), std::move(dims), run};
+}
+
+// function(a, b) by element, where T is the C++ type of both inputs and R that of the result.
+template <class T, class R, class F>
+Step EachPair(const PlainNode& node, DataType type, F function) {
+  std::optional<Dims> dims = BroadcastDims(node.dims(0), node.dims(1));
+  if (!dims) return std::nullopt;
+  const auto run = [dims = *dims, type, function, a = BroadcastView(node.dims(0), dims->size()),
+                    b = BroadcastView(node.dims(1), dims->size())](Operands x) {
+    Tensor made = Tensor::Uninitialized(type, dims);
+    auto* const results = made.mutable_data<R>();
+    ForEachRow<2>(
+        dims, {&a, &b}, [&](int64_t to, const auto& from, const auto& steps, int64_t count) {
+          for (int64_t i = 0; i < count; ++i) {
+            results[to + i] =
+                function(x[0]->at<T>(from[0] + i * steps[0]), x[1]->at<T>(from[1] + i * steps[1]));
+          }
+        });
+    return made;
+  };
+  return PlainStep{type, std::move(dims), run};
+}
+
+bool HasPair(const PlainNode& node) {
+  return node.IsKnown() && node.inputs.size() == 2 && node.type(0) == node.type(1);
+}
+
+// F is a functor of unsigned numbers, so that results wrap around.
+template <template <class> class F>
+Step Arithmetic(const PlainNode& node) {
+  if (!HasPair(node)) return std::nullopt;
+  switch (node.type(0)) {
+    case DataType::kInt32:
+      return EachPair<uint32_t, uint32_t>(node, node.type(0), F<uint32_t>());
+    case DataType::kInt64:
+      return EachPair<uint64_t, uint64_t>(node, node.type(0), F<uint64_t>());
+    default:
+      return std::nullopt;
+  }
+}
+
+template <template <class> class F>
+Step Comparison(const PlainNode& node) {
+  if (!HasPair(node)) return std::nullopt;
+  switch (node.type(0)) {
+    case DataType::kInt32:
+      return EachPair<int32_t, bool>(node, DataType::kBool, F<int32_t>());
+    case DataType::kInt64:
+      return EachPair<int64_t, bool>(node, DataType::kBool, F<int64_t>());
+    default:
+      return std::nullopt;
+  }
+}
+
+// Every byte but 0 is true.
+template <template <class> class F>
+Step Logic(const PlainNode& node) {
+  if (!HasPair(node) || node.type(0) != DataType::kBool) return std::nullopt;
+  return EachPair<uint8_t, bool>(node, DataType::kBool,
+                                 [](uint8_t a, uint8_t b) { return F<bool>()(a != 0, b != 0); });
+}
+
+Step Not(const PlainNode& node) {
+  if (!node.IsKnown() || node.type(0) != DataType::kBool) return std::nullopt;
+  const auto run = [](Operands x) {
+    Tensor made = Tensor::Uninitialized(DataType::kBool, x[0]->dims());
+    for (int64_t i = 0; i < made.elements(); ++i) made.mutable_data<bool>()[i] = !BoolAt(*x[0], i);
+    return made;
+  };
+  return PlainStep{node.type(0), node.inputs[0].dims, run};
+}
+
+// Of float32: the sines of rotated positions.
+Step Neg(const PlainNode& node) {
+  if (node.type(0) != DataType::kFloat) return std::nullopt;
+  const auto run = [](Operands x) {
+    Tensor made = Tensor::Uninitialized(DataType::kFloat, x[0]->dims());
+    auto* const to = made.mutable_data<float>();
+    for (int64_t i = 0; i < made.elements(); ++i) to[i] = -x[0]->at<float>(i);
+    return made;
+  };
+  return PlainStep{node.type(0), node.inputs[0].dims, run};
+}
+
+// The element of a constant of one element. ONNX Runtime may change the sign of a zero.
+std::optional<Tensor> ChosenElement(const PlainValue& value) {
+  const std::optional<Tensor>& constant = value.constant;
+  if (!constant || constant->elements() != 1 || BitsOf(constant->type()) > 64) return std::nullopt;
+  if (constant->type() == DataType::kFloat) {
+    const float number = constant->at<float>(0);
+    const bool is_minus_zero = number == 0 && std::signbit(number);
+    return is_minus_zero ? std::nullopt : constant;
+  }
+  return IsFloating(constant->type()) ? std::nullopt : constant;
+}
+
+template <size_t kBytes>
+void ChooseEach(const Tensor& condition, const std::byte* yes, const std::byte* no, std::byte* to) {
+  const std::byte* const asked = condition.bytes().data();
+  for (int64_t i = 0; i < condition.elements(); ++i) {
+    std::memcpy(to + i * kBytes, asked[i] != std::byte{0} ? yes : no, kBytes);
+  }
+}
+
+// Between two numbers: masks that are added to scores.
+Step Where(const PlainNode& node) {
+  if (!node.IsKnown() || node.inputs.size() != 3 || node.type(0) != DataType::kBool) {
+    return std::nullopt;
+  }
+  const auto yes = ChosenElement(node.inputs[1]), no = ChosenElement(node.inputs[2]);
+  if (!yes || !no || yes->type() != no->type()) return std::nullopt;
+  const std::optional<Dims> both = BroadcastDims(node.dims(1), node.dims(2));
+  if (BroadcastDims(node.dims(0), *both) != node.dims(0)) return std::nullopt;
+  const auto run = [yes = *yes, no = *no](Operands x) {
+    Tensor made = Tensor::Uninitialized(yes.type(), x[0]->dims());
+    const std::byte *const first = yes.bytes().data(), *const second = no.bytes().data();
+    auto* const to = made.mutable_data<std::byte>();
+    switch (BitsOf(yes.type())) {
+      case 8:
+        ChooseEach<1>(*x[0], first, second, to);
+        break;
+      case 16:
+        ChooseEach<2>(*x[0], first, second, to);
+        break;
+      case 32:
+        ChooseEach<4>(*x[0], first, second, to);
+        break;
+      default:
+        ChooseEach<8>(*x[0], first, second, to);
+    }
+    return made;
+  };
+  return PlainStep{yes->type(), node.inputs[0].dims, run};
+}
+
+// Of int64, which ONNX Runtime sums in double.
+Step ReduceSum(const PlainNode& node) {
+  if (!node.IsKnown() || node.type(0) != DataType::kInt64) return std::nullopt;
+  const auto gone = Marked(node.Ints(1), node.dims(0).size());
+  if (!gone || std::count(gone->begin(), gone->end(), true) == 0) return std::nullopt;
+  Dims dims, kept = node.dims(0);
+  for (size_t a = 0; a < kept.size(); ++a) {
+    if ((*gone)[a]) kept[a] = 1;
+    if (!(*gone)[a] || node.Int("keepdims", 1) != 0) dims.push_back(kept[a]);
+  }
+  const auto run = [dims, from = node.dims(0),
+                    sums = BroadcastView(kept, kept.size())](Operands x) {
+    Tensor made = Tensor::Zeros(DataType::kInt64, dims);
+    std::vector<double> totals(made.elements());
+    ForEachRow<1>(from, {&sums}, [&](int64_t at, const auto& to, const auto& steps, int64_t count) {
+      for (int64_t i = 0; i < count; ++i) {
+        totals[to[0] + i * steps[0]] += static_cast<double>(x[0]->at<int64_t>(at + i));
+      }
+    });
+    auto* const results = made.mutable_data<int64_t>();
+    for (size_t i = 0; i < totals.size(); ++i) {
+      results[i] = std::abs(totals[i]) < 0x1p63 ? static_cast<int64_t>(totals[i])
+                                                : std::numeric_limits<int64_t>::min();
+    }
+    return made;
+  };
+  return PlainStep{node.type(0), std::move(dims), run};
+}
+
+struct PlainRule {
+  absl::string_view op_type;
+  Step (*make)(const PlainNode& node);
+};
+
+constexpr PlainRule kPlainRules[] = {
+    {"Gather", Rows},
+    {"Cast", Cast},
+    {"Reshape", Reshape},
+    {"Unsqueeze", Unsqueeze},
+    {"Squeeze", Squeeze},
+    {"Expand", Expand},
+    {"Slice", Slice},
+    {"Concat", Concat},
+    {"Add", Arithmetic<std::plus>},
+    {"Sub", Arithmetic<std::minus>},
+    {"Mul", Arithmetic<std::multiplies>},
+    {"Equal", Comparison<std::equal_to>},
+    {"Less", Comparison<std::less>},
+    {"LessOrEqual", Comparison<std::less_equal>},
+    {"Greater", Comparison<std::greater>},
+    {"GreaterOrEqual", Comparison<std::greater_equal>},
+    {"And", Logic<std::logical_and>},
+    {"Or", Logic<std::logical_or>},
+    {"Not", Not},
+    {"Neg", Neg},
+    {"Where", Where},
+    {"ReduceSum", ReduceSum},
+};
+
+const PlainRule* FindRule(absl::string_view op_type) {
+  const auto* const found =
+      std::find_if(std::begin(kPlainRules), std::end(kPlainRules),
+                   [&](const PlainRule& rule) { return rule.op_type == op_type; });
+  return found == std::end(kPlainRules) ? nullptr : found;
+}
+
+}  // namespace
+
+bool MayBePlain(absl::string_view op_type) { return FindRule(op_type) != nullptr; }
+
+std::optional<PlainStep> MakePlainStep(const onnx::NodeProto& node, const std::string& label,
+                                       absl::Span<const PlainValue> inputs) {
+  const PlainRule* const rule = FindRule(node.op_type());
+  if (rule == nullptr || inputs.empty() || !node.domain().empty()) return std::nullopt;
+  return rule->make({node, label, inputs});
+}
+
+}  // namespace anemone

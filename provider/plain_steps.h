@@ -1,0 +1,46 @@
+// provider/plain_steps.h: single nodes that a plain part runs (plain_part.h): rows of constant
+// tables, and the arithmetic of positions and masks on integers and bools. The results are those of
+// ONNX Runtime, bit for bit.
+#ifndef ANEMONE_PROVIDER_PLAIN_STEPS_H_
+#define ANEMONE_PROVIDER_PLAIN_STEPS_H_
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "anemone/tensor.h"
+#include "onnx/onnx_pb.h"
+
+namespace anemone {
+
+// What is known of a value before a run.
+struct PlainValue {
+  DataType type = DataType::kUndefined;
+  std::optional<std::vector<int64_t>> dims;
+  std::optional<Tensor> constant;
+};
+
+// A node's only output.
+struct PlainStep {
+  DataType type = DataType::kUndefined;
+  std::optional<std::vector<int64_t>> dims;
+  // Of inputs of the types and dims that the step was made for. kInvalidArgument: an index is
+  // outside its table.
+  std::function<absl::StatusOr<Tensor>(absl::Span<const Tensor* const>)> run;
+};
+
+// False if MakePlainStep() certainly returns nullopt.
+bool MayBePlain(absl::string_view op_type);
+
+// Nullopt: ONNX Runtime must run the node. `label` names it in messages.
+std::optional<PlainStep> MakePlainStep(const onnx::NodeProto& node, const std::string& label,
+                                       absl::Span<const PlainValue> inputs);
+
+}  // namespace anemone
+
+#endif  // ANEMONE_PROVIDER_PLAIN_STEPS_H_
