@@ -1,9 +1,6 @@
 // importer/last_row.h: a decoder that gives the logits of its last token only. Who generates tokens
 // reads no others, and a prompt has many.
-//
-//   ANEMONE_RETURN_IF_ERROR(CutLogits(model));   // before shapes are inferred
-//   ...
-//   ANEMONE_RETURN_IF_ERROR(ComputeLastRows(model));  // after constants were folded
+// CutLogits() is called before shapes are inferred, ComputeLastRows() after constants are folded.
 #ifndef ANEMONE_IMPORTER_LAST_ROW_H_
 #define ANEMONE_IMPORTER_LAST_ROW_H_
 

@@ -1,8 +1,6 @@
 // importer/operators/row_rules.h: rules that say what a node needs to compute one row of its
 // result: the last position of one axis. The rows of importer/operators/operators.h name these
 // rules; an operator that works element by element needs none. importer/last_row.h uses them.
-//
-//   RowInputs needs = RowInputsOf(graph, node, axis);  // {2, kNone}: input 0's last row of axis 2
 #ifndef ANEMONE_IMPORTER_OPERATORS_ROW_RULES_H_
 #define ANEMONE_IMPORTER_OPERATORS_ROW_RULES_H_
 
