@@ -26,6 +26,7 @@
 #include "hwy/foreach_target.h"
 // hwy/foreach_target.h must come before the "-inl" headers.
 #include "math/conv/winograd-inl.h"
+#include "math/conv/winograd_direct-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace anemone::math::HWY_NAMESPACE {
@@ -106,69 +107,6 @@ HWY_INLINE void FinishChannels(const WinogradTask& t, int64_t first, int64_t las
   }
 }
 
-// ComputeDirectly() computes kTogether positions of a row at once; they read kSeen inputs per row.
-constexpr int64_t kTogether = 12;
-constexpr int64_t kSeen = kTogether + 2;
-
-// Stages the input that kTogether outputs from (row, column) on read, as [channel][3][kSeen], with
-// zeros outside the image.
-HWY_INLINE void StageSeen(const WinogradTask& t, int64_t row, int64_t column, float* staged) {
-  const ConvGeometry& g = *t.geometry;
-  const int64_t left = column - g.pad_left;
-  const int64_t first = HWY_MAX(left, 0), last = HWY_MIN(left + kSeen, g.in_w);
-  std::fill_n(staged, g.group_in * 3 * kSeen, 0.0f);
-  for (int64_t c = 0; c < g.group_in; ++c) {
-    for (int64_t i = row - g.pad_top; i < row - g.pad_top + 3; ++i, staged += kSeen) {
-      if (i < 0 || i >= g.in_h || first >= last) continue;
-      WidenRun(t.x + (c * g.in_h + i) * g.in_w + first, staged + first - left, last - first);
-    }
-  }
-}
-
-// Sums kTogether positions for a vector of output channels, in the order of channels and taps.
-HWY_INLINE void DirectSums(int64_t channels, const Half* weights, const float* staged,
-                           VF (&sums)[kTogether]) {
-  for (VF& sum : sums) sum = hn::Zero(DF());
-  for (int64_t c = 0; c < channels; ++c, staged += 3 * kSeen) {
-    for (int64_t tap = 0; tap < kTaps; ++tap, weights += kWinogradChannels) {
-      const VF weight = LoadHalf(weights);
-      const float* from = staged + tap / 3 * kSeen + tap % 3;
-      HWY_UNROLL(12)
-      for (int64_t j = 0; j < kTogether; ++j) {
-        sums[j] = hn::MulAdd(hn::Set(DF(), from[j]), weight, sums[j]);
-      }
-    }
-  }
-}
-
-void ComputeDirectly(const WinogradTask& t) {
-  const ConvGeometry& g = *t.geometry;
-  const int64_t last_row = HWY_MIN((t.tile_row + t.tile_rows) * kTile, g.out_h);
-  const int64_t last_column = HWY_MIN((t.tile_column + t.tile_columns) * kTile, g.out_w);
-  const int64_t last = HWY_MIN(t.last_block * kWinogradChannels, g.group_out);
-  float* staged = ThreadScratch<float>(ScratchUse::kPanelB, g.group_in * 3 * kSeen);
-  for (int64_t row = t.tile_row * kTile; row < last_row; ++row) {
-    for (int64_t column = t.tile_column * kTile; column < last_column; column += kTogether) {
-      StageSeen(t, row, column, staged);
-      for (int64_t k = t.first_block * kWinogradChannels; k < last; k += kLanes) {
-        const int64_t lane = k % kWinogradChannels, lanes = HWY_MIN(kLanes, last - k);
-        VF sums[kTogether];
-        DirectSums(g.group_in, t.weights + (k - lane) * g.depth() + lane, staged, sums);
-        const VF bias = LoadFloatN(t.bias + k, lanes);
-        for (VF& sum : sums) sum = hn::Add(sum, bias);
-        LimitSums(t.epilogue.limits(), sums);
-        Half* to = t.y + k * g.y_plane + row * g.y_row + column;
-        for (int64_t j = 0; j < HWY_MIN(kTogether, last_column - column); ++j) {
-          HWY_ALIGN Half rounded[kLanes];
-          StoreHalf(sums[j], rounded);
-          for (int64_t i = 0; i < lanes; ++i) to[i * g.y_plane + j] = rounded[i];
-        }
-      }
-    }
-  }
-  FinishChannels(t, t.first_block * kWinogradChannels, last);
-}
-
 // Whether all magnitudes in the input rows that the task reads are below 2^14. Checks whole rows,
 // so that the answer does not depend on the division into tasks.
 bool InputIsModest(const WinogradTask& t) {
@@ -182,16 +120,9 @@ bool InputIsModest(const WinogradTask& t) {
   return true;
 }
 
-// Computes a task. If some inputs are too large, decides again for each row of tiles, so that
-// results do not depend on the division into tasks.
-void ComputeWinograd(const WinogradTask& task) {
+// Computes a task whose inputs are modest.
+void ComputeTiles(const WinogradTask& task) {
   WinogradTask t = task;
-  if (!InputIsModest(t)) {
-    if (t.tile_rows == 1) return ComputeDirectly(t);
-    t.tile_rows = 1;
-    for (; t.tile_row < task.tile_row + task.tile_rows; ++t.tile_row) ComputeWinograd(t);
-    return;
-  }
   // Only if one vector of slots holds all tiles that then come first.
   t.last_column_first = t.few_columns() > 0 && t.many_rows() * Slots(t).per_row <= kLanes + 1;
   const ConvGeometry& g = *t.geometry;
@@ -234,6 +165,28 @@ void ComputeWinograd(const WinogradTask& task) {
     }
     StoreBlock(t, block * kWinogradChannels, sums, sum_size);
     FinishChannels(t, block * kWinogradChannels, (block + 1) * kWinogradChannels);
+  }
+}
+
+// Computes a task. If some inputs are too large, decides for each row of tiles, so that results do
+// not depend on the division into tasks. Rows with the same answer are computed together.
+void ComputeWinograd(const WinogradTask& task) {
+  if (InputIsModest(task)) return ComputeTiles(task);
+  WinogradTask row = task;
+  row.tile_rows = 1;
+  const int64_t end = task.tile_row + task.tile_rows;
+  bool modest = InputIsModest(row);
+  while (row.tile_row < end) {
+    WinogradTask rows = row;
+    const bool are_modest = modest;
+    while (++row.tile_row < end && (modest = InputIsModest(row)) == are_modest) ++rows.tile_rows;
+    if (are_modest) {
+      ComputeTiles(rows);
+    } else {
+      ComputeDirectly(rows);
+      FinishChannels(rows, rows.first_block * kWinogradChannels,
+                     rows.last_block * kWinogradChannels);
+    }
   }
 }
 

@@ -89,6 +89,24 @@ TEST_P(WinogradTest, IsCloseToThePlainSumOnEveryTarget) {
   });
 }
 
+// Rows of tiles with large inputs are not transformed: some rows, and all of them. The sums of the
+// large products are rounded to about 1e-7 of 1e5.
+TEST_P(WinogradTest, LargeInputsAreSummedDirectly) {
+  const ConvShape& s = GetParam().shape;
+  const std::vector<Half> w = Numbers(WeightCount(s), 2);
+  const std::vector<float> bias = Floats(s.out_channels, 3);
+  for (const size_t step : {size_t{37}, size_t{2000}}) {
+    std::vector<Half> x = Numbers(s.batch * s.in_channels * s.in_h * s.in_w, 1);
+    for (size_t i = 5; i < x.size(); i += step) x[i] = ToHalf(i % 2 == 0 ? 17000.0f : -20000.0f);
+    const std::vector<double> want = Plain(s, x, w, bias);
+    ForEachSimdTarget([&] {
+      std::vector<Half> y(want.size());
+      Conv(PackConv(s, w, bias), x, absl::MakeSpan(y));
+      ExpectClose(y, want, 0.05);
+    });
+  }
+}
+
 TEST_P(WinogradTest, ThreadsDoNotShow) {
   const ConvShape& s = GetParam().shape;
   std::vector<Half> x = Numbers(s.batch * s.in_channels * s.in_h * s.in_w, 1);

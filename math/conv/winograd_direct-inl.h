@@ -1,0 +1,156 @@
+// math/conv/winograd_direct-inl.h: the direct sums of winograd.cc, for rows of tiles whose inputs
+// are too large for Winograd's algorithm. Each output is summed in the order of channels and taps.
+// Internal; compiled once per instruction set.
+#if defined(ANEMONE_MATH_CONV_WINOGRAD_DIRECT_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef ANEMONE_MATH_CONV_WINOGRAD_DIRECT_INL_H_
+#undef ANEMONE_MATH_CONV_WINOGRAD_DIRECT_INL_H_
+#else
+#define ANEMONE_MATH_CONV_WINOGRAD_DIRECT_INL_H_
+#endif
+
+#include <algorithm>
+#include <cstdint>
+
+#include "math/conv/winograd-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace anemone::math::HWY_NAMESPACE {
+
+// Positions and input channels that are processed together: what they read, unfolded, and the
+// weights of a block fit the first-level cache.
+constexpr int64_t kDirectPositions = 100;
+constexpr int64_t kDirectChannels = 8;
+constexpr int64_t kDirectDepth = kDirectChannels * kTaps;
+
+// The outputs of a task, numbered row by row, and the input that some of them read.
+struct DirectArea {
+  int64_t row, column;    // of the first output
+  int64_t rows, columns;  // of outputs
+
+  explicit DirectArea(const WinogradTask& t)
+      : row(t.tile_row * kTile),
+        column(t.tile_column * kTile),
+        rows(HWY_MIN(t.tile_rows * kTile, t.geometry->out_h - row)),
+        columns(HWY_MIN(t.tile_columns * kTile, t.geometry->out_w - column)) {}
+  int64_t width() const { return columns + 2; }  // of the input that a row reads
+};
+
+// Copies the input rows that outputs of rows [first, last] read, as [row][width()], with zeros
+// outside the image.
+HWY_INLINE void StageInput(const ConvGeometry& g, const DirectArea& area, int64_t first,
+                           int64_t last, const Half* plane, float* staged) {
+  const int64_t width = area.width(), left = area.column - g.pad_left;
+  const int64_t begin = std::clamp<int64_t>(-left, 0, width);
+  const int64_t end = std::clamp<int64_t>(g.in_w - left, begin, width);
+  const int64_t top = area.row - g.pad_top;
+  for (int64_t row = top + first; row < top + last + 3; ++row, staged += width) {
+    if (row < 0 || row >= g.in_h) {
+      std::fill_n(staged, width, 0.0f);
+      continue;
+    }
+    std::fill_n(staged, begin, 0.0f);
+    WidenRun(plane + row * g.in_w + left + begin, staged + begin, end - begin);
+    std::fill(staged + end, staged + width, 0.0f);
+  }
+}
+
+// Copies what each tap of outputs [first, first + count) reads: unfolded[tap][output]. Writes up to
+// a vector past the end.
+HWY_INLINE void UnfoldTaps(const DirectArea& area, int64_t first, int64_t count,
+                           const float* staged, float* unfolded) {
+  const int64_t first_column = first % area.columns;
+  for (int64_t tap = 0; tap < kTaps; ++tap) {
+    const float* from = staged + tap / 3 * area.width() + tap % 3 + first_column;
+    int64_t run = HWY_MIN(area.columns - first_column, count);
+    for (int64_t left = count; left > 0;) {
+      for (int64_t i = 0; i < run; i += kLanes) {
+        hn::StoreU(hn::LoadU(DF(), from + i), DF(), unfolded + i);
+      }
+      unfolded += run;
+      left -= run;
+      from += run + 2;
+      run = HWY_MIN(area.columns, left);
+    }
+  }
+}
+
+// sums[output][32] (+)= unfolded[channel and tap][output] * weights[channel and tap][32].
+HWY_INLINE void MultiplyDirect(int64_t count, int64_t depth, const float* unfolded,
+                               const float* weights, float* sums, bool accumulate,
+                               const Half* next) {
+  const int64_t rows = EvenPart(count, ANEMONE_MATH_POINT_ROWS);
+  for (int64_t k = 0; k < kWinogradChannels; k += 2 * kLanes) {
+    for (int64_t i = 0; i < count; i += rows) {
+      PointTiles<ANEMONE_MATH_POINT_ROWS>(HWY_MIN(rows, count - i), depth, unfolded + i, count,
+                                          weights + k, sums + i * kWinogradChannels + k, accumulate,
+                                          reinterpret_cast<const char*>(next));
+    }
+  }
+}
+
+// Rounds the sums of outputs [first, first + count) of a block of channels, and stores them.
+HWY_INLINE void StoreDirect(const WinogradTask& t, const DirectArea& area, int64_t channel,
+                            int64_t first, int64_t count, const float* sums) {
+  const ConvGeometry& g = *t.geometry;
+  const int64_t channels = HWY_MIN(kWinogradChannels, g.group_out - channel);
+  Half* const to = t.y + channel * g.y_plane + area.row * g.y_row + area.column;
+  HWY_ALIGN Half rounded[kWinogradChannels];
+  for (int64_t i = first; i < first + count; ++i, sums += kWinogradChannels) {
+    for (int64_t k = 0; k < channels; k += kLanes) {
+      VF sum[] = {
+          hn::Add(hn::LoadU(DF(), sums + k), LoadFloatUpTo(t.bias + channel + k, channels - k))};
+      LimitSums(t.epilogue.limits(), sum);
+      StoreHalf(sum[0], rounded + k);
+    }
+    Half* const at = to + i / area.columns * g.y_row + i % area.columns;
+    for (int64_t k = 0; k < channels; ++k) at[k * g.y_plane] = rounded[k];
+  }
+}
+
+// Computes outputs [first, first + count) of a task.
+HWY_INLINE void ComputeOutputs(const WinogradTask& t, const DirectArea& area, int64_t first,
+                               int64_t count) {
+  const ConvGeometry& g = *t.geometry;
+  const int64_t first_row = first / area.columns, last_row = (first + count - 1) / area.columns;
+  const int64_t block_size = count * kWinogradChannels;
+  float* weights = ThreadScratch<float>(ScratchUse::kPanelB,
+                                        kDirectDepth * (kWinogradChannels + count) + kLanes +
+                                            (t.last_block - t.first_block) * block_size);
+  float* sums = weights + kDirectDepth * kWinogradChannels;
+  float* unfolded = sums + (t.last_block - t.first_block) * block_size;
+  float* staged =
+      ThreadScratch<float>(ScratchUse::kStage, (last_row - first_row + 3) * area.width() + kLanes);
+  for (int64_t from = 0; from < g.group_in; from += kDirectChannels) {
+    const int64_t depth = HWY_MIN(kDirectChannels, g.group_in - from) * kTaps;
+    for (int64_t k = 0; k < depth; k += kTaps) {
+      const Half* plane = t.x + (from + k / kTaps) * g.in_h * g.in_w;
+      StageInput(g, area, first_row, last_row, plane, staged);
+      UnfoldTaps(area, first, count, staged, unfolded + k * count);
+    }
+    for (int64_t block = t.first_block; block < t.last_block; ++block) {
+      const Half* of_block = t.weights + (block * g.depth() + from * kTaps) * kWinogradChannels;
+      WidenRun(of_block, weights, depth * kWinogradChannels);
+      MultiplyDirect(count, depth, unfolded, weights, sums + (block - t.first_block) * block_size,
+                     from != 0, of_block + g.depth() * kWinogradChannels);
+    }
+  }
+  for (int64_t block = t.first_block; block < t.last_block; ++block) {
+    StoreDirect(t, area, block * kWinogradChannels, first, count,
+                sums + (block - t.first_block) * block_size);
+  }
+}
+
+// Computes a task without the rest of the epilogue.
+HWY_INLINE void ComputeDirectly(const WinogradTask& t) {
+  const DirectArea area(t);
+  const int64_t outputs = area.rows * area.columns, part = EvenPart(outputs, kDirectPositions);
+  for (int64_t i = 0; i < outputs; i += part) {
+    ComputeOutputs(t, area, i, HWY_MIN(part, outputs - i));
+  }
+}
+
+// NOLINTNEXTLINE(google-readability-namespace-comments)
+}  // namespace anemone::math::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // per-target include guard
