@@ -31,8 +31,9 @@ absl::Status CheckSizes(const Graph& graph, int64_t& nodes) {
     return OverLimit(ModelLimit::kNodes, "after all rewrites the model has");
   }
   const int64_t most = ValueOf(ModelLimit::kTensorBytes);
-  for (const Value& value : graph.values) {
-    if (most == kAnyTensorBytes || !value.is_static()) continue;
+  for (size_t i = 0; most != kAnyTensorBytes && i < graph.values.size(); ++i) {
+    const Value& value = graph.values[i];
+    if (!value.is_static()) continue;
     double bytes = BitsOf(value.type) / 8.0;
     for (const Dim& dim : *value.shape) bytes *= static_cast<double>(dim.size);
     if (bytes <= static_cast<double>(most)) continue;
