@@ -3,10 +3,7 @@
 #include <functional>
 #include <utility>
 
-#include "base/deadline.h"
 #include "base/guarded.h"
-#include "base/memory_limit.h"
-#include "base/model_limits.h"
 #include "base/status_macros.h"
 #include "partitioner/plan_groups.h"
 #include "partitioner/plan_json.h"
@@ -17,6 +14,7 @@
 #include "provider/rejected.h"
 #include "provider/report/report_page.h"
 #include "provider/settings.h"
+#include "provider/work_limits.h"
 
 namespace anemone {
 
@@ -88,9 +86,7 @@ absl::StatusOr<SizedPlans> MakePlans(const Settings& settings, const Bucketing::
 
 absl::StatusOr<CheckReport> CheckReport::State::Report(const Settings& settings,
                                                        const Bucketing::Import& import) {
-  const TimeLimit limit(settings.time_limit);
-  const MemoryLimit memory(settings.memory_limit);
-  const ModelLimits limits(settings.limits);
+  const WorkLimits limits(settings);
   ANEMONE_ASSIGN_OR_RETURN(SizedPlans plans, MakePlans(settings, import));
   return CheckReport(std::make_unique<State>(State{std::move(plans), settings}));
 }

@@ -17,6 +17,7 @@
 #include "provider/weight_check.h"
 #include "provider/weights/same_plan.h"
 #include "provider/weights/weight_places.h"
+#include "provider/work_limits.h"
 
 namespace anemone {
 namespace {
@@ -39,9 +40,7 @@ class Stopwatch {
 std::function<absl::StatusOr<Planned>()> PlanLater(const LoadSetup& setup,
                                                    const ImportOptions& importing) {
   return [setup, importing]() -> absl::StatusOr<Planned> {
-    const TimeLimit limit(setup.settings.time_limit);
-    const MemoryLimit memory(setup.settings.memory_limit);
-    const ModelLimits limits(setup.settings.limits);
+    const WorkLimits limits(setup.settings);
     ANEMONE_ASSIGN_OR_RETURN(Model model, setup.import(importing));
     ANEMONE_ASSIGN_OR_RETURN(Plan plan, MakePlan(model, setup.planning));
     return Planned{std::move(model), std::move(plan)};

@@ -7,11 +7,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "anemone/version.h"
-#include "base/deadline.h"
 #include "base/guarded.h"
 #include "base/mapped_file.h"
-#include "base/memory_limit.h"
-#include "base/model_limits.h"
 #include "base/status_macros.h"
 #include "engine/formats/mil_operations.h"
 #include "importer/opset/opsets.h"
@@ -27,6 +24,7 @@
 #include "provider/new_file.h"
 #include "provider/package/engine_format.h"
 #include "provider/settings.h"
+#include "provider/work_limits.h"
 
 namespace anemone {
 namespace {
@@ -130,9 +128,7 @@ class SegmentWriter {
 
 absl::StatusOr<Json> ConvertModel(const std::string& path, const std::string& folder,
                                   const ConvertOptions& options) {
-  const TimeLimit limit(options.settings.time_limit);
-  const MemoryLimit memory(options.settings.memory_limit);
-  const ModelLimits limits(options.settings.limits);
+  const WorkLimits limits(options.settings);
   ANEMONE_RETURN_IF_ERROR(CheckIsNotInput(folder, FilesOfModel(path)));
   ANEMONE_ASSIGN_OR_RETURN(const EngineFormat* format,
                            FindEngineFormat(options.to, options.netplist));

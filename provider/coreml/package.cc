@@ -13,9 +13,6 @@
 #include "absl/strings/str_join.h"
 #include "anemone/version.h"
 #include "base/annotated.h"
-#include "base/deadline.h"
-#include "base/memory_limit.h"
-#include "base/model_limits.h"
 #include "base/status_macros.h"
 #include "engine/formats/mil_operations.h"
 #include "importer/opset/opset.h"
@@ -32,6 +29,7 @@
 #include "provider/importing.h"
 #include "provider/new_file.h"
 #include "provider/settings.h"
+#include "provider/work_limits.h"
 
 namespace anemone {
 namespace {
@@ -242,9 +240,7 @@ absl::Status WritePackage(const Source& source, const std::string& minimum_os,
 
 absl::StatusOr<Json> ConvertToPackage(const std::string& path, const std::string& package,
                                       const ConvertOptions& options) {
-  const TimeLimit limit(options.settings.time_limit);
-  const MemoryLimit memory(options.settings.memory_limit);
-  const ModelLimits limits(options.settings.limits);
+  const WorkLimits limits(options.settings);
   ANEMONE_RETURN_IF_ERROR(CheckIsNotInput(package, FilesOfModel(path)));
   ANEMONE_ASSIGN_OR_RETURN(const PortWishes wishes,
                            ReadPortWishes(options.image_inputs, options.states));

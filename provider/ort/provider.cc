@@ -8,7 +8,6 @@
 #include "base/deadline.h"
 #include "base/guarded.h"
 #include "base/memory_limit.h"
-#include "base/model_limits.h"
 #include "base/status_macros.h"
 #include "base/threads.h"
 #include "kernels/custom_domain.h"
@@ -16,6 +15,7 @@
 #include "provider/ort/claims.h"
 #include "provider/ort/evaluator.h"
 #include "provider/ort_status.h"
+#include "provider/work_limits.h"
 
 namespace anemone {
 namespace {
@@ -222,9 +222,7 @@ absl::Status Provider::ClaimToFail(const HostGraph& graph, absl::Status why,
 
 absl::Status Provider::Claim(const OrtGraph* graph, OrtEpGraphSupportInfo* claimed) {
   if (!over_limit_.ok()) return absl::OkStatus();
-  const TimeLimit limit(options_.settings.time_limit);
-  const MemoryLimit memory(options_.settings.memory_limit);
-  const ModelLimits limits(options_.settings.limits);
+  const WorkLimits limits(options_.settings);
   ANEMONE_ASSIGN_OR_RETURN(const HostGraph host, ReadHostGraph(api_, graph));
   if (host.nodes.empty() || (claims_once_ && (host.is_body || has_compiled_))) {
     return absl::OkStatus();
@@ -290,9 +288,7 @@ absl::StatusOr<Package> Provider::PackageFor(const HostGraph& graph) {
 absl::StatusOr<std::unique_ptr<FusedProgram>> Provider::Compile(const OrtGraph* graph,
                                                                 const OrtNode* fused_node,
                                                                 OrtNode** context) {
-  const TimeLimit limit(options_.settings.time_limit);
-  const MemoryLimit memory(options_.settings.memory_limit);
-  const ModelLimits limits(options_.settings.limits);
+  const WorkLimits limits(options_.settings);
   has_compiled_ = true;
   ANEMONE_RETURN_IF_ERROR(over_limit_);
   ANEMONE_ASSIGN_OR_RETURN(const HostGraph host, ReadHostGraph(api_, graph));

@@ -10,8 +10,6 @@
 #include "base/deadline.h"
 #include "base/guarded.h"
 #include "base/mapped_file.h"
-#include "base/memory_limit.h"
-#include "base/model_limits.h"
 #include "base/printable.h"
 #include "base/status_macros.h"
 #include "base/threads.h"
@@ -30,6 +28,7 @@
 #include "provider/training/checkpoint.h"
 #include "provider/training/step_runner.h"
 #include "provider/training/trained_model.h"
+#include "provider/work_limits.h"
 
 #define XXH_INLINE_ALL
 #include "xxhash.h"
@@ -116,9 +115,7 @@ void Trainer::State::SetInputs() {
 absl::Status Trainer::State::Load(const Import& import, const TrainingOptions& options,
                                   const Settings& settings) {
   time_limit = settings.time_limit;
-  const TimeLimit limit(time_limit);
-  const MemoryLimit memory(settings.memory_limit);
-  const ModelLimits limits(settings.limits);
+  const WorkLimits limits(settings);
   const auto runtime =
       std::make_shared<LazyRuntime>(ThreadsOf(settings.threads), settings.ort_library);
   ImportOptions importing = ImportingOptions(settings, runtime);

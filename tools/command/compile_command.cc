@@ -15,8 +15,6 @@
 #include "absl/strings/str_join.h"
 #include "anemone/session.h"
 #include "base/byte_sizes.h"
-#include "base/deadline.h"
-#include "base/memory_limit.h"
 #include "base/model_limits.h"
 #include "base/printable.h"
 #include "base/status_macros.h"
@@ -30,6 +28,7 @@
 #include "importer/write/to_onnx.h"
 #include "provider/importing.h"
 #include "provider/new_file.h"
+#include "provider/work_limits.h"
 #include "tools/command/commands.h"
 #include "tools/command/model_weights.h"
 #include "tools/command/progress.h"
@@ -141,9 +140,7 @@ absl::Status Compiler::Read() {
   auto runtime = std::make_shared<LazyRuntime>(options_.settings.threads);
   // Without the bindings, which are only for the test runs: free dimensions stay free in the file.
   {
-    const TimeLimit limit(options_.settings.time_limit);
-    const MemoryLimit memory(options_.settings.memory_limit);
-    const ModelLimits limits(options_.settings.limits);
+    const WorkLimits limits(options_.settings);
     ANEMONE_ASSIGN_OR_RETURN(model_, ImportFile(path, ImportingOptions({}, runtime)));
   }
   progress_.Step("looking for weights");
