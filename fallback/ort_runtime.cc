@@ -42,8 +42,7 @@ struct Library {
 // A library that the user named is the only candidate: if it cannot be opened, there is no other.
 std::vector<std::string> Candidates(const std::string& chosen) {
   if (!chosen.empty()) return {chosen};
-  const char* named = std::getenv(kOrtLibraryVariable);
-  if (named != nullptr && *named != '\0') return {named};
+  if (std::string named = OrtLibraryOfEnvironment(); !named.empty()) return {std::move(named)};
   std::vector<std::string> candidates;
   if (*ANEMONE_ORT_LIBRARY_PATH != '\0') candidates.push_back(ANEMONE_ORT_LIBRARY_PATH);
   for (const char* name : kSystemNames) candidates.push_back(name);
@@ -203,6 +202,11 @@ absl::StatusOr<std::shared_ptr<const OrtRuntime>> OrtRuntime::Open(
   }
   if (options.stays_open) all.KeepOpen(process, opened);
   return opened;
+}
+
+std::string OrtLibraryOfEnvironment() {
+  const char* const named = std::getenv("ANEMONE_ORT_LIBRARY");
+  return named == nullptr ? "" : named;
 }
 
 std::string OrtRuntime::NamedLibrary(const std::string& library) {

@@ -35,8 +35,8 @@ struct OrtStatus;
 
 namespace anemone {
 
-// The environment variable that names the library, unless OrtRuntimeOptions::library does.
-inline constexpr char kOrtLibraryVariable[] = "ANEMONE_ORT_LIBRARY";
+// The library that the environment variable ANEMONE_ORT_LIBRARY names; "" if it names none.
+std::string OrtLibraryOfEnvironment();
 
 // What to do if no library can be opened.
 inline constexpr char kOrtRemedy[] =

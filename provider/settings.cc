@@ -1,7 +1,6 @@
 #include "provider/settings.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -308,8 +307,8 @@ const Setting* FindSetting(absl::string_view name) {
 }
 
 void UseInstalledLibrary(Settings& settings, const std::string& path) {
-  const char* const named = std::getenv(kOrtLibraryVariable);
-  settings.ort_library = named == nullptr || *named == '\0' ? path : named;
+  settings.ort_library = OrtLibraryOfEnvironment();
+  if (settings.ort_library.empty()) settings.ort_library = path;
 }
 
 std::string LimitsText(const Settings& settings) {
