@@ -30,6 +30,11 @@ std::optional<std::vector<int64_t>> IntsOf(const Node& node, absl::string_view n
 std::vector<int64_t> PermOf(const Node& transpose, size_t rank);
 std::optional<std::vector<float>> FloatsOf(const Node& node, absl::string_view name);
 
+// The axis counted from 0; also an index along an axis of `rank` elements.
+inline int64_t AxisFromZero(int64_t axis, size_t rank) {
+  return axis < 0 ? axis + static_cast<int64_t>(rank) : axis;
+}
+
 void SetAttribute(Node& node, absl::string_view name, Attribute::Variant value);
 void RemoveAttribute(Node& node, absl::string_view name);
 

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/bool_element.h"
 #include "importer/edit.h"
+#include "importer/infer/compute.h"
 #include "importer/infer/places.h"
 #include "importer/read/tensor_reader.h"
 #include "importer/write/to_onnx.h"
@@ -109,16 +110,12 @@ struct PlainNode {
   }
 };
 
-int64_t FromFront(int64_t axis, size_t rank) {
-  return axis < 0 ? axis + static_cast<int64_t>(rank) : axis;
-}
-
 // `axes` are those of an array of `rank`.
 std::optional<std::vector<bool>> Marked(const std::optional<Dims>& axes, size_t rank) {
   if (!axes) return std::nullopt;
   std::vector<bool> marked(rank);
   for (const int64_t axis : *axes) {
-    const int64_t at = FromFront(axis, rank);
+    const int64_t at = AxisFromZero(axis, rank);
     if (at < 0 || at >= static_cast<int64_t>(rank)) return std::nullopt;
     marked[at] = true;
   }
@@ -227,12 +224,12 @@ Step Slice(const PlainNode& node) {
   StridedView view{.start = 0, .steps = StepsOf(dims)};
   std::vector<bool> is_cut(dims.size());
   for (size_t i = 0; i < count; ++i) {
-    const int64_t axis = FromFront((*axes)[i], dims.size());
+    const int64_t axis = AxisFromZero((*axes)[i], dims.size());
     if (by[i] != 1 || is_cut[axis]) return std::nullopt;
     is_cut[axis] = true;
     const int64_t size = dims[axis];
-    const int64_t from = std::clamp<int64_t>(FromFront((*starts)[i], size), 0, size);
-    const int64_t to = std::clamp<int64_t>(FromFront((*ends)[i], size), from, size);
+    const int64_t from = std::clamp<int64_t>(AxisFromZero((*starts)[i], size), 0, size);
+    const int64_t to = std::clamp<int64_t>(AxisFromZero((*ends)[i], size), from, size);
     view.start += from * view.steps[axis];
     dims[axis] = to - from;
   }
@@ -241,34 +238,18 @@ Step Slice(const PlainNode& node) {
 
 Step Concat(const PlainNode& node) {
   if (!node.IsKnown()) return std::nullopt;
-  Dims dims = node.dims(0);
-  const int64_t axis = FromFront(node.Int("axis", 0), dims.size());
-  if (axis < 0 || axis >= static_cast<int64_t>(dims.size())) return std::nullopt;
-  dims[axis] = 0;
+  const size_t rank = node.dims(0).size();
+  const int64_t axis = AxisFromZero(node.Int("axis", 0), rank);
+  if (axis < 0 || axis >= static_cast<int64_t>(rank)) return std::nullopt;
+  std::vector<Dims> sizes;
   for (size_t i = 0; i < node.inputs.size(); ++i) {
     if (!node.Has(i) || node.type(i) != node.type(0)) return std::nullopt;
-    Dims others = node.dims(i);
-    if (others.size() != dims.size()) return std::nullopt;
-    dims[axis] += std::exchange(others[axis], dims[axis]);
-    others[axis] = dims[axis];
-    if (others != dims) return std::nullopt;
+    sizes.push_back(node.dims(i));
   }
-  int64_t rows = 1;
-  for (int64_t a = 0; a < axis; ++a) rows *= dims[a];
-  const auto run = [dims, rows, type = node.type(0)](Operands x) {
-    Tensor made = Tensor::Uninitialized(type, dims);
-    const size_t stride = rows == 0 ? 0 : made.bytes().size() / rows;
-    auto* to = made.mutable_data<std::byte>();
-    for (const Tensor* part : x) {
-      const size_t row = rows == 0 ? 0 : part->bytes().size() / rows;
-      for (int64_t r = 0; r < rows && row > 0; ++r) {
-        std::memcpy(to + r * stride, part->bytes().data() + r * row, row);
-      }
-      to += row;
-    }
-    return made;
-  };
-  return PlainStep{node.type(0), std::move(dims), run};
+  std::optional<Dims> dims = ConcatDims(sizes, axis);
+  if (!dims) return std::nullopt;
+  const auto run = [dims = *dims, axis](Operands x) { return Concatenated(x, dims, axis); };
+  return PlainStep{node.type(0), *std::move(dims), run};
 }
 
 // function(a, b) by element, where T is the C++ type of both inputs and R that of the result.

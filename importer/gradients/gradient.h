@@ -72,11 +72,6 @@ class GradientContext : public GraphWriter {
   std::map<size_t, ValueId> given_;
 };
 
-// The axis counted from 0.
-inline int64_t AxisFromZero(int64_t axis, size_t rank) {
-  return axis < 0 ? axis + static_cast<int64_t>(rank) : axis;
-}
-
 }  // namespace anemone
 
 #endif  // ANEMONE_IMPORTER_GRADIENTS_GRADIENT_H_

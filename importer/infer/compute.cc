@@ -1,6 +1,10 @@
 #include "importer/infer/compute.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <functional>
+#include <numeric>
 
 #include "importer/edit.h"
 #include "importer/infer/places.h"
@@ -21,6 +25,36 @@ bool IsReadable(const Graph& graph, ValueId id) {
 std::optional<std::vector<int64_t>> ConstantNode::Ints(size_t i) const {
   const Tensor* const tensor = In(i);
   return tensor == nullptr ? std::nullopt : IntsOf(*tensor, kMostComputed);
+}
+
+std::optional<std::vector<int64_t>> ConcatDims(absl::Span<const std::vector<int64_t>> parts,
+                                               int64_t axis) {
+  std::vector<int64_t> dims = parts.front();
+  dims[axis] = 0;
+  for (std::vector<int64_t> part : parts) {
+    if (part.size() != dims.size()) return std::nullopt;
+    dims[axis] += part[axis];
+    part[axis] = dims[axis];
+    if (part != dims) return std::nullopt;
+  }
+  return dims;
+}
+
+Tensor Concatenated(absl::Span<const Tensor* const> parts, const std::vector<int64_t>& dims,
+                    int64_t axis) {
+  Tensor made = Tensor::Uninitialized(parts.front()->type(), dims);
+  const int64_t rows =
+      std::accumulate(dims.begin(), dims.begin() + axis, int64_t{1}, std::multiplies<>());
+  const size_t stride = rows == 0 ? 0 : made.bytes().size() / rows;
+  auto* to = made.mutable_data<std::byte>();
+  for (const Tensor* part : parts) {
+    const size_t row = rows == 0 ? 0 : part->bytes().size() / rows;
+    for (int64_t r = 0; r < rows && row > 0; ++r) {
+      std::memcpy(to + r * stride, part->bytes().data() + r * row, row);
+    }
+    to += row;
+  }
+  return made;
 }
 
 std::optional<Tensor> ComputeSmall(const Graph& graph, const Node& node) {

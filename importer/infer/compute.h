@@ -13,6 +13,7 @@
 #include <optional>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "importer/graph.h"
 
 namespace anemone {
@@ -41,6 +42,14 @@ class ConstantNode {
   const Graph& graph_;
   const Node& node_;
 };
+
+// The dims of arrays one after the other along `axis`, which the first of them has; nullopt if they
+// do not fit each other.
+std::optional<std::vector<int64_t>> ConcatDims(absl::Span<const std::vector<int64_t>> parts,
+                                               int64_t axis);
+// These arrays, which are dense, of one type of whole bytes, and have `dims` together.
+Tensor Concatenated(absl::Span<const Tensor* const> parts, const std::vector<int64_t>& dims,
+                    int64_t axis);
 
 // The rules of single operators, which importer/operators/operators.h names. Input 0 is given.
 namespace compute {

@@ -71,32 +71,22 @@ Dims Sliced(int64_t size, int64_t start, int64_t end, int64_t step) {
 Result Concat(const ConstantNode& c) {
   const auto axis = AxisOf(IntOr(c.node(), "axis", 0), c.In(0)->dims().size());
   if (!axis) return std::nullopt;
-  Dims dims = c.In(0)->dims();
-  dims[*axis] = 0;
+  std::vector<Dims> sizes;
   for (size_t i = 0; i < c.inputs(); ++i) {
     const Tensor* const part = c.In(i);
     if (part == nullptr || part->type() != c.In(0)->type()) return std::nullopt;
-    Dims others = part->dims();
-    if (others.size() != dims.size()) return std::nullopt;
-    dims[*axis] += std::exchange(others[*axis], dims[*axis]);
-    others[*axis] = dims[*axis];
-    if (others != dims) return std::nullopt;
+    sizes.push_back(part->dims());
   }
-  if (!IsSmall(dims)) return std::nullopt;
-  Tensor made = Tensor::Uninitialized(c.In(0)->type(), dims);
-  const int64_t rows =
-      std::accumulate(dims.begin(), dims.begin() + *axis, int64_t{1}, std::multiplies<>());
-  const int64_t stride = rows == 0 ? 0 : static_cast<int64_t>(made.bytes().size()) / rows;
-  auto* to = made.mutable_data<std::byte>();
+  const auto dims = ConcatDims(sizes, *axis);
+  if (!dims || !IsSmall(*dims)) return std::nullopt;
+  std::vector<Tensor> dense;
   for (size_t i = 0; i < c.inputs(); ++i) {
-    const Tensor part = c.In(i)->is_fill() ? c.In(i)->Copy() : *c.In(i);
-    const int64_t row = rows == 0 ? 0 : static_cast<int64_t>(part.bytes().size()) / rows;
-    for (int64_t r = 0; r < rows && row > 0; ++r) {
-      std::memcpy(to + r * stride, part.bytes().data() + r * row, row);
-    }
-    to += row;
+    dense.push_back(c.In(i)->is_fill() ? c.In(i)->Copy() : *c.In(i));
   }
-  return made;
+  std::vector<const Tensor*> parts;
+  parts.reserve(dense.size());
+  for (const Tensor& part : dense) parts.push_back(&part);
+  return Concatenated(parts, *dims, *axis);
 }
 
 Result Expand(const ConstantNode& c) {

@@ -37,10 +37,6 @@ int BroadcastAxis(const std::vector<int64_t>& input, int rank, int axis) {
   return own >= 0 && input[own] > 1 ? own : kNone;
 }
 
-int FromFront(int64_t axis, size_t rank) {
-  return static_cast<int>(axis < 0 ? axis + static_cast<int64_t>(rank) : axis);
-}
-
 std::optional<std::vector<int64_t>> ConstantInts(const Graph& graph, const Node& node, size_t i) {
   if (!HasInput(node, i)) return std::nullopt;
   const std::optional<Tensor>& constant = graph.values[node.inputs[i]].constant;
@@ -91,14 +87,14 @@ RowInputs Gemm(const Graph& graph, const Node& node, int axis) {
 RowInputs BesideAxis(const Graph& graph, const Node& node, int axis) {
   const int64_t usual = node.op_type == "Split" ? 0 : -1;  // Concat has to say it
   const size_t rank = OutDims(graph, node).size();
-  if (FromFront(IntOr(node, "axis", usual), rank) == axis) return std::nullopt;
+  if (AxisFromZero(IntOr(node, "axis", usual), rank) == axis) return std::nullopt;
   if (node.op_type != "Concat") return FirstInput(node, axis);
   return Needs(node.inputs.size(), axis);
 }
 
 RowInputs BeforeAxis(const Graph& graph, const Node& node, int axis) {
   const size_t rank = OutDims(graph, node).size();
-  if (axis >= FromFront(IntOr(node, "axis", -1), rank)) return std::nullopt;
+  if (axis >= AxisFromZero(IntOr(node, "axis", -1), rank)) return std::nullopt;
   return FirstInput(node, axis);
 }
 
@@ -108,7 +104,7 @@ RowInputs Reduction(const Graph& graph, const Node& node, int axis) {
   if (!axes || axes->empty()) return std::nullopt;
   const size_t rank = InDims(graph, node, 0).size();
   std::vector<bool> gone(rank);
-  for (const int64_t reduced : *axes) gone[FromFront(reduced, rank)] = true;
+  for (const int64_t reduced : *axes) gone[AxisFromZero(reduced, rank)] = true;
   if (IntOr(node, "keepdims", 1) != 0) return FirstInput(node, axis);  // a row is not one position
   int left = axis;
   for (size_t a = 0; a < rank; ++a) {
@@ -137,14 +133,14 @@ RowInputs Slice(const Graph& graph, const Node& node, int axis) {
   const auto axes = ConstantInts(graph, node, 3);
   if (!axes) return std::nullopt;
   const bool is_cut = std::any_of(axes->begin(), axes->end(),
-                                  [&](int64_t cut) { return FromFront(cut, rank) == axis; });
+                                  [&](int64_t cut) { return AxisFromZero(cut, rank) == axis; });
   if (is_cut) return std::nullopt;
   return FirstInput(node, axis);
 }
 
 RowInputs Gather(const Graph& graph, const Node& node, int axis) {
   const std::vector<int64_t> data = InDims(graph, node, 0), indices = InDims(graph, node, 1);
-  const int gathered = FromFront(IntOr(node, "axis", 0), data.size());
+  const int gathered = static_cast<int>(AxisFromZero(IntOr(node, "axis", 0), data.size()));
   const int rank = static_cast<int>(indices.size());
   if (axis < gathered) return FirstInput(node, axis);
   if (axis >= gathered + rank) return FirstInput(node, axis - rank + 1);
