@@ -74,7 +74,7 @@ struct NewConstants {
     Tensor tensor;
   };
   std::vector<OfUnit> units;
-  // A unit that reads one has no weights and no other constant operand.
+  // All other constants of a unit that reads one are here too.
   std::vector<Operand> operands;
 };
 

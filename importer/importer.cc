@@ -13,6 +13,7 @@
 #include "base/status_macros.h"
 #include "base/usage_error.h"
 #include "importer/last_row.h"
+#include "importer/model_part.h"
 #include "importer/new_weights.h"
 #include "importer/read/bindings.h"
 #include "importer/read/external_data.h"
@@ -61,6 +62,7 @@ absl::StatusOr<Model> Finish(absl::StatusOr<Model> model, const ImportOptions& o
   if (options.last_logits) CutLogits(*model);
   ANEMONE_RETURN_IF_ERROR(BindDimensions(*model, options));
   if (options.as_read != nullptr) *options.as_read = std::make_shared<const Graph>(model->graph);
+  if (options.part != nullptr) ANEMONE_RETURN_IF_ERROR(CutToPart(*options.part, model->graph));
   ANEMONE_RETURN_IF_ERROR(Simplify(*model, options));
   int64_t nodes = 0;
   ANEMONE_RETURN_IF_ERROR(CheckSizes(model->graph, nodes));

@@ -25,6 +25,7 @@
 
 namespace anemone {
 
+struct ModelPart;
 struct Skeleton;
 
 // The name of a model that has no file, in messages.
@@ -52,6 +53,8 @@ struct ImportOptions {
   // If not null: set to the graph before any rewrite, with functions inlined and dimensions bound.
   // A value of Model::graph that has the name of one of its values has the same elements.
   std::shared_ptr<const Graph>* as_read = nullptr;
+  // If not null: of the graph as it is read, only this part is imported (importer/model_part.h).
+  std::shared_ptr<const ModelPart> part;
   // The rows of a cache of GroupQueryAttention that seqlens_k does not count are between the old
   // rows and the new ones, not behind both (provider/growing.h).
   bool gap_in_caches = false;

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
+#include <optional>
+#include <set>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -30,6 +32,7 @@
 #include "provider/package/package_tensors.h"
 #include "provider/session_cache.h"
 #include "provider/settings.h"
+#include "provider/weights/derived_parts.h"
 #include "provider/weights/quick_update.h"
 #include "provider/weights/weight_places.h"
 
@@ -196,17 +199,21 @@ class Writer : public ProgramStore {
       "the policy keeps every node on the CPU, so there is nothing to compile");
 };
 
-// Plans the model at `path`; `before` as in LoadSetup. Returns the line of the plan.
-absl::StatusOr<std::string> PlanInto(const std::shared_ptr<const Writer>& writer,
-                                     const std::string& path, Settings settings,
-                                     std::shared_ptr<const LoadedModel> before) {
+// To plan the model at `path`.
+absl::StatusOr<LoadSetup> SetupFor(const std::string& path, Settings settings) {
   settings.cache = false;
   const auto import = [path](const ImportOptions& importing) {
     return ImportFile(path, importing);
   };
   ANEMONE_ASSIGN_OR_RETURN(LoadSetup setup, MakeLoadSetup(settings, import, path, nullptr));
-  setup.cache = writer;
   setup.compiles = false;
+  return setup;
+}
+
+// Plans the model of `setup`; `before` as in LoadSetup. Returns the line of the plan.
+absl::StatusOr<std::string> PlanInto(const std::shared_ptr<const Writer>& writer, LoadSetup setup,
+                                     std::shared_ptr<const LoadedModel> before) {
+  setup.cache = writer;
   setup.before = std::move(before);
   ANEMONE_ASSIGN_OR_RETURN(const auto loaded, LoadedModel::Load(setup));
   if (loaded->sizes != nullptr) {
@@ -284,25 +291,49 @@ absl::StatusOr<std::map<std::string, ReplacedInitializer>> ChangesOf(const Compi
   return found;
 }
 
-// Whether the program holds all of them unchanged, so that the plan stays.
-bool AreInPlace(const WeightPlaces* places,
-                const std::map<std::string, ReplacedInitializer>& changes) {
-  return places != nullptr && std::all_of(changes.begin(), changes.end(), [&](const auto& change) {
-           const PlacedWeight* placed = places->Find(change.first);
-           return placed != nullptr && FitsInPlace(*placed, change.second.now);
-         });
+// The constants that follow from changes of weights that are not plain, if the plan stays: at most
+// parts of the model in `setup`, which has the new weights, are planned. Nullopt: it may not.
+std::optional<DerivedConstants> Derive(const CompiledModel& model,
+                                       const std::map<std::string, ReplacedInitializer>& changes,
+                                       const LoadSetup& setup) {
+  const PlannedModel& planned = model.planned();
+  if (planned.facts.places == nullptr) return std::nullopt;
+  std::set<std::string> derived;
+  for (const auto& [name, change] : changes) {
+    const PlacedWeight* placed = planned.facts.places->Find(name);
+    if (placed == nullptr) {
+      derived.insert(name);
+    } else if (!FitsInPlace(*placed, change.now)) {
+      return std::nullopt;
+    }
+  }
+  if (derived.empty()) return DerivedConstants();
+  return DeriveConstants(derived, *planned.facts.places,
+                         PartImporterOf(setup, ImportingOptions(setup.settings, setup.runtime)),
+                         planned.plan);
 }
 
-// Puts the new elements of weights that the program holds itself into it. It refers to `sources`
-// for all others.
+// Puts the new elements of constants that the program holds itself into it. It refers to `sources`
+// for all others, such as the tables of CPU segments.
 void PutInto(const WeightPlaces& places, const std::map<std::string, ReplacedInitializer>& changes,
-             const std::vector<Tensor>& sources, const std::vector<int>& packaged,
-             Package& package) {
+             const DerivedConstants& derived, const std::vector<Tensor>& sources,
+             const std::vector<int>& packaged, Package& package) {
+  for (const auto& [segment, constants] : derived.of_units) {
+    Network& network = package.segments[packaged[segment]].network;
+    for (const NewConstants::OfUnit& unit : constants.units) {
+      network.units[unit.unit].weights = unit.weights;
+    }
+    for (const NewConstants::Operand& operand : constants.operands) {
+      network.constants[operand.constant].tensor = operand.tensor;
+    }
+  }
   const auto put = [&](const Tensor& now, Tensor& held) {
     if (!FindSource(sources, BytesText(held))) held = now.Reshaped(held.dims());
   };
   for (const auto& [name, change] : changes) {
-    const PlacedWeight& placed = *places.Find(name);
+    const PlacedWeight* const found = places.Find(name);
+    if (found == nullptr) continue;
+    const PlacedWeight& placed = *found;
     for (const ConstantPlace& unit : placed.units) {
       const auto& weights = places.WeightsOf(unit);
       Network& network = package.segments[packaged[unit.segment]].network;
@@ -337,7 +368,8 @@ absl::StatusOr<Package> ReadProgram(const std::string& folder, const std::vector
 absl::Status RewriteProgram(const std::string& folder, const std::string& version,
                             const CompiledModel& model,
                             const std::map<std::string, ReplacedInitializer>& changes,
-                            const std::vector<Tensor>& sources, const Writer& writer) {
+                            const DerivedConstants& derived, const std::vector<Tensor>& sources,
+                            const Writer& writer) {
   ANEMONE_ASSIGN_OR_RETURN(Package package, ReadProgram(folder, sources, version));
   std::vector<int> packaged;  // by segment of the plan: that of the package
   int next = 0;
@@ -347,7 +379,7 @@ absl::Status RewriteProgram(const std::string& folder, const std::string& versio
   if (next != static_cast<int>(package.segments.size())) {
     return absl::DataLossError("a compiled model has other segments than its plan");
   }
-  PutInto(*model.planned().facts.places, changes, sources, packaged, package);
+  PutInto(*model.planned().facts.places, changes, derived, sources, packaged, package);
   return writer.Save(std::move(package));
 }
 
@@ -444,7 +476,8 @@ absl::StatusOr<Compiled> CompileModel(const std::string& path, const Settings& s
     const std::vector<Tensor> sources = SourcesOf(files);
     ANEMONE_ASSIGN_OR_RETURN(const auto writer, Writer::Make(folder->path(), sources));
     Compiled made{.weights_version = writer->version()};
-    ANEMONE_ASSIGN_OR_RETURN(made.line, PlanInto(writer, path, settings, nullptr));
+    ANEMONE_ASSIGN_OR_RETURN(LoadSetup setup, SetupFor(path, settings));
+    ANEMONE_ASSIGN_OR_RETURN(made.line, PlanInto(writer, std::move(setup), nullptr));
     const fs::path beside = fs::path(path).parent_path();
     if (sources.size() != files.size()) return absl::NotFoundError("a file cannot be read");
     std::vector<std::string> names;
@@ -483,16 +516,17 @@ absl::StatusOr<Patched> PatchModel(const std::string& folder, const NewWeights& 
     ANEMONE_ASSIGN_OR_RETURN(const auto writer, Writer::Make(made->path(), sources));
     patched.compiled.weights_version = writer->version();
     ANEMONE_ASSIGN_OR_RETURN(const Settings settings, model->SettingsFor({}));
-    if (AreInPlace(model->planned().facts.places.get(), changes)) {
+    ANEMONE_ASSIGN_OR_RETURN(LoadSetup setup, SetupFor(file, settings));
+    if (const auto derived = Derive(*model, changes, setup)) {
       ANEMONE_RETURN_IF_ERROR(
-          RewriteProgram(folder, model->version(), *model, changes, sources, *writer));
+          RewriteProgram(folder, model->version(), *model, changes, *derived, sources, *writer));
     } else {
       patched.planned_again = true;
       auto before = std::make_shared<LoadedModel>();
       before->planned = {.model = {.graph = model->planned().graph}, .plan = model->planned().plan};
       before->summary = model->planned().facts.summary;
       ANEMONE_ASSIGN_OR_RETURN(patched.compiled.line,
-                               PlanInto(writer, file, settings, std::move(before)));
+                               PlanInto(writer, std::move(setup), std::move(before)));
     }
     ANEMONE_ASSIGN_OR_RETURN(const Json planning, PlanningJson(settings));
     ANEMONE_RETURN_IF_ERROR(writer->WriteManifest(names, planning));

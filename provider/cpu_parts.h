@@ -35,8 +35,8 @@ struct CpuModel {
 struct CpuPart {
   CpuModel model;
   // At most one is set. None: it is on the engine, or has rows of states or bodies.
-  std::unique_ptr<CpuSegment> segment;
-  std::unique_ptr<PlainPart> plain;
+  std::shared_ptr<CpuSegment> segment;
+  std::shared_ptr<const PlainPart> plain;
 };
 
 // Opens ONNX Runtime at the first call. Called only if a part needs it.

@@ -223,7 +223,8 @@ absl::Status Growing::AppendRows(Graph& made) const {
   return absl::OkStatus();
 }
 
-absl::StatusOr<Growing::Program> Growing::Make(const NamedValues& given, const Sizes& sizes) {
+absl::StatusOr<Growing::Program> Growing::Make(const NamedValues& given, const Sizes& sizes,
+                                               const EarlierProgram& earlier) {
   Program program;
   const absl::Status proven = grouped_ ? ProveGrouped(program) : Prove(given, sizes, program);
   if (absl::IsFailedPrecondition(proven) || absl::IsInvalidArgument(proven)) {
@@ -231,14 +232,22 @@ absl::StatusOr<Growing::Program> Growing::Make(const NamedValues& given, const S
     return program;
   }
   ANEMONE_RETURN_IF_ERROR(proven);
-  ANEMONE_ASSIGN_OR_RETURN(Model model, setup_.import(ImportingAt(given, sizes, sizes.capacity)));
+  ImportOptions importing = ImportingAt(given, sizes, sizes.capacity);
+  if (earlier.Serves(importing)) {
+    program.model = earlier.program;
+    return program;
+  }
+  std::shared_ptr<const Graph> as_read;
+  importing.as_read = &as_read;
+  ANEMONE_ASSIGN_OR_RETURN(Model model, setup_.import(importing));
+  importing.as_read = nullptr;
   const absl::Status appends = AppendRows(model.graph);
   if (!appends.ok()) {
     Refuse(std::string(appends.message()));
     return program;
   }
   ANEMONE_ASSIGN_OR_RETURN(std::shared_ptr<const LoadedModel> made,
-                           LoadedModel::OfEdited(setup_, std::move(model)));
+                           LoadedModel::OfEdited(setup_, importing, std::move(model), as_read));
   const Graph& planned = made->planned.model.graph;
   for (const Cache& cache : caches_) {
     const int rank = static_cast<int>(planned.values[planned.inputs[cache.input]].shape->size());
@@ -264,13 +273,15 @@ std::optional<Growing::Program> Growing::Find(const InputShapes& shapes) {
   return found->second;
 }
 
-absl::StatusOr<Growing::Program> Growing::ProgramOf(const NamedValues& given, const Sizes& sizes) {
+absl::StatusOr<Growing::Program> Growing::ProgramOf(const NamedValues& given, const Sizes& sizes,
+                                                    const EarlierProgram& earlier) {
   const InputShapes shapes = ShapesAt(given, sizes, sizes.capacity);
   if (auto known = Find(shapes)) return *std::move(known);
   const std::lock_guard<std::mutex> making(making_);
   if (auto known = Find(shapes)) return *std::move(known);  // another thread was faster
-  ANEMONE_ASSIGN_OR_RETURN(Program made, Make(given, sizes));
-  if (made.model != nullptr) model_->sizes->AddTimes(made.model->times());
+  ANEMONE_ASSIGN_OR_RETURN(Program made, Make(given, sizes, earlier));
+  if (made.model != nullptr && made.model != earlier.program)
+    model_->sizes->AddTimes(made.model->times());
   const std::lock_guard<std::mutex> lock(mutex_);
   programs_.emplace_front(shapes, made);
   if (programs_.size() > static_cast<size_t>(setup_.settings.max_plans)) programs_.pop_back();
@@ -278,7 +289,7 @@ absl::StatusOr<Growing::Program> Growing::ProgramOf(const NamedValues& given, co
 }
 
 absl::Status Growing::MakeThoseOf(
-    Growing& before,
+    Growing& before, const Adopt& adopt,
     const std::function<absl::Status(const LoadedModel& theirs, const LoadedModel& ours)>& check) {
   std::list<std::pair<InputShapes, Program>> wanted;
   {
@@ -296,11 +307,12 @@ absl::Status Growing::MakeThoseOf(
     Sizes sizes;
     sizes.past = sizes.capacity = shapes.at(name_of(caches_[0].input))[caches_[0].axis];
     sizes.fresh = shapes.at(name_of(masks_[0].input))[masks_[0].axis] - sizes.capacity;
-    ANEMONE_ASSIGN_OR_RETURN(const Program made, ProgramOf(given, sizes));
+    ANEMONE_ASSIGN_OR_RETURN(const Program made, ProgramOf(given, sizes, {program.model, adopt}));
     if (made.model == nullptr) {
       return absl::FailedPreconditionError(absl::StrCat(
           "weights: they decide the plan: the cache cannot grow in place: ", refusal()));
     }
+    if (made.model == program.model) continue;
     ANEMONE_RETURN_IF_ERROR(check(*program.model, *made.model));
   }
   return absl::OkStatus();

@@ -26,6 +26,7 @@
 #include "absl/types/span.h"
 #include "importer/padding/grouped_caches.h"
 #include "importer/padding/padding.h"
+#include "provider/buckets/bucketed.h"
 #include "provider/buckets/bucketing.h"
 #include "provider/load_setup.h"
 #include "provider/loaded_model.h"
@@ -61,10 +62,10 @@ class Growing {
   // says why. Errors: those of making a program.
   absl::StatusOr<std::optional<Job>> Prepare(const NamedValues& given, int64_t at_least);
 
-  // Makes the programs that `before` has, of another model with the same ports. An error of `check`
-  // ends it.
+  // Makes the programs that `before` has, of another model with the same ports, or takes them if
+  // `adopt` accepts them. An error of `check` ends it.
   absl::Status MakeThoseOf(
-      Growing& before,
+      Growing& before, const Adopt& adopt,
       const std::function<absl::Status(const LoadedModel& theirs, const LoadedModel& ours)>& check);
 
   // Why caches are not kept in place; "" if they are, or before the first run.
@@ -86,9 +87,11 @@ class Growing {
   std::optional<Sizes> SizesOf(const NamedValues& given, int64_t at_least) const;
   InputShapes ShapesAt(const NamedValues& given, const Sizes& sizes, int64_t past) const;
   ImportOptions ImportingAt(const NamedValues& given, const Sizes& sizes, int64_t past) const;
-  absl::StatusOr<Program> ProgramOf(const NamedValues& given, const Sizes& sizes);
+  absl::StatusOr<Program> ProgramOf(const NamedValues& given, const Sizes& sizes,
+                                    const EarlierProgram& earlier = {});
   std::optional<Program> Find(const InputShapes& shapes);
-  absl::StatusOr<Program> Make(const NamedValues& given, const Sizes& sizes);
+  absl::StatusOr<Program> Make(const NamedValues& given, const Sizes& sizes,
+                               const EarlierProgram& earlier);
   std::vector<CachePorts> CachesOf() const { return {caches_.begin(), caches_.end()}; }
   absl::Status ProveGrouped(Program& program) const;
   absl::Status Prove(const NamedValues& given, const Sizes& sizes, Program& program) const;

@@ -37,6 +37,7 @@ struct LoadSetup {
   // Of new weights: the model that runs. The new one must have the same plan, and takes over its
   // programs if the device can reload them. Null: there is none.
   std::shared_ptr<const LoadedModel> before;
+  bool has_new_weights = false;  // `import` puts them in place of the file's
   PlanOptions planning;
   bool keeps_loops = false;  // KeepsLoops()
   SoftwareOptions software;

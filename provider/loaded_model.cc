@@ -15,6 +15,7 @@
 #include "provider/ports.h"
 #include "provider/state_in_place.h"
 #include "provider/weight_check.h"
+#include "provider/weights/derived_parts.h"
 #include "provider/weights/same_plan.h"
 #include "provider/weights/weight_places.h"
 #include "provider/work_limits.h"
@@ -202,15 +203,20 @@ absl::StatusOr<std::unique_ptr<LoadedModel>> LoadedModel::Make(const LoadSetup& 
   }
   ANEMONE_RETURN_IF_ERROR(made->TakeResources(setup, need));
   const MemoryLimit::Pause taken;
-  ANEMONE_ASSIGN_OR_RETURN(std::vector<CpuPart> parts,
-                           made->CpuParts(setup, imported.as_read.get(), is_edited));
+  ANEMONE_ASSIGN_OR_RETURN(
+      std::vector<CpuPart> parts,
+      made->CpuParts(setup, is_edited ? nullptr : imported.as_read.get(), is_edited));
   std::vector<CpuModel> models;
   models.reserve(parts.size());
   for (CpuPart& part : parts) models.push_back(std::move(part.model));
   if (setup.compiles) ANEMONE_RETURN_IF_ERROR(made->Compile(setup, std::move(parts)));
   if (!setup.settings.hazards && imported.as_read != nullptr) {
-    made->places =
-        std::make_shared<const WeightPlaces>(*imported.as_read, planned.model, planned.plan);
+    WeightPlaces places(*imported.as_read, planned.model, planned.plan);
+    if (setup.has_new_weights || !setup.compiles) {  // others may come: find more for them
+      places.SetDerived(FindDerivedWeights(*imported.as_read, planned.model, planned.plan, places,
+                                           PartImporterOf(setup, importing)));
+    }
+    made->places = std::make_shared<const WeightPlaces>(std::move(places));
   }
   if (setup.cache != nullptr && is_stored) {
     const PlanFacts facts = {
@@ -227,9 +233,11 @@ absl::StatusOr<std::unique_ptr<LoadedModel>> LoadedModel::Make(const LoadSetup& 
   return made;
 }
 
-absl::StatusOr<std::unique_ptr<LoadedModel>> LoadedModel::OfEdited(const LoadSetup& setup,
-                                                                   Model model) {
-  return Make(setup, {}, {.model = std::move(model), .as_read = nullptr}, /*is_edited=*/true);
+absl::StatusOr<std::unique_ptr<LoadedModel>> LoadedModel::OfEdited(
+    const LoadSetup& setup, const ImportOptions& importing, Model model,
+    std::shared_ptr<const Graph> as_read) {
+  return Make(setup, importing, {.model = std::move(model), .as_read = std::move(as_read)},
+              /*is_edited=*/true);
 }
 
 absl::StatusOr<std::unique_ptr<LoadedModel>> LoadedModel::Find(const LoadSetup& setup,

@@ -88,7 +88,9 @@ struct LoadedModel {
   static absl::StatusOr<std::unique_ptr<LoadedModel>> Load(const LoadSetup& setup);
 
   // Of a model that differs from its file: it is not in the cache.
-  static absl::StatusOr<std::unique_ptr<LoadedModel>> OfEdited(const LoadSetup& setup, Model model);
+  static absl::StatusOr<std::unique_ptr<LoadedModel>> OfEdited(
+      const LoadSetup& setup, const ImportOptions& importing, Model model,
+      std::shared_ptr<const Graph> as_read);
 
   // As the functions of Session. `resident`: Scheduler::Run(), of a model with one size.
   absl::StatusOr<NamedValues> Run(NamedValues given, Trace* trace, HazardLog* hazards,

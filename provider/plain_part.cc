@@ -91,7 +91,25 @@ class PlainPart::Reader {
   std::vector<PlainValue> values_;
 };
 
-std::unique_ptr<PlainPart> PlainPart::Of(const OnnxModel& model) { return Reader(model).Read(); }
+std::unique_ptr<PlainPart> PlainPart::Of(const OnnxModel& model) {
+  std::unique_ptr<PlainPart> part = Reader(model).Read();
+  if (part != nullptr && !model.external.empty()) part->model_ = model;
+  return part;
+}
+
+std::shared_ptr<const PlainPart> PlainPart::WithConstant(absl::string_view name,
+                                                         const Tensor& tensor) const {
+  OnnxModel changed = model_;
+  for (ExternalConstant& constant : changed.external) {
+    const Tensor& before = constant.tensor;
+    if (constant.name != name || before.type() != tensor.type() || before.dims() != tensor.dims()) {
+      continue;
+    }
+    constant.tensor = tensor;
+    return Of(changed);
+  }
+  return nullptr;
+}
 
 bool PlainPart::MayBe(const Graph& graph, absl::Span<const NodeId> nodes) {
   return std::all_of(nodes.begin(), nodes.end(), [&](NodeId id) {

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "anemone/tensor.h"
 #include "importer/graph.h"
@@ -29,6 +30,10 @@ class PlainPart {
   // False if Of() certainly returns null for the model of these nodes.
   static bool MayBe(const Graph& graph, absl::Span<const NodeId> nodes);
 
+  // The same with new elements of a constant that is not a part of the ONNX text (it has at least
+  // 1024 bytes). Null: there is no such constant of this type and shape.
+  std::shared_ptr<const PlainPart> WithConstant(absl::string_view name, const Tensor& tensor) const;
+
   // `inputs` and the results are in the model's order, of its types and shapes. The results are
   // those of ONNX Runtime. kInvalidArgument: an index is outside its table. Thread-safe.
   absl::StatusOr<std::vector<Tensor>> Run(std::vector<Tensor> inputs) const;
@@ -42,6 +47,7 @@ class PlainPart {
   };
   class Reader;
 
+  OnnxModel model_;
   // By value: constants, inputs and the results of the steps.
   std::vector<std::optional<Tensor>> known_;
   std::vector<size_t> inputs_;

@@ -93,10 +93,18 @@ absl::StatusOr<std::unique_ptr<Scheduler>> Scheduler::Make(
   return s;
 }
 
-std::unique_ptr<Scheduler> Scheduler::WithPrograms(
-    const std::map<int, std::shared_ptr<const Program>>& programs) const {
+std::unique_ptr<Scheduler> Scheduler::With(
+    const std::map<int, std::shared_ptr<const Program>>& programs,
+    const std::map<int, std::shared_ptr<const PlainPart>>& plain_parts) const {
   std::unique_ptr<Scheduler> s(new Scheduler(*this));
   for (const auto& [segment, program] : programs) s->programs_[segment] = program;
+  if (plain_parts.empty()) return s;
+  std::vector<CpuPart> parts;
+  for (const CpuPart& part : *cpu_parts_) {
+    parts.push_back({.model = {}, .segment = part.segment, .plain = part.plain});
+  }
+  for (const auto& [segment, part] : plain_parts) parts[segment].plain = part;
+  s->cpu_parts_ = std::make_shared<const std::vector<CpuPart>>(std::move(parts));
   return s;
 }
 

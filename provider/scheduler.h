@@ -70,10 +70,13 @@ class Scheduler {
 
   ~Scheduler();
 
-  // The same with other programs for some segments. It shares all else with this scheduler, but no
-  // memory of runs.
-  std::unique_ptr<Scheduler> WithPrograms(
-      const std::map<int, std::shared_ptr<const Program>>& programs) const;
+  // The same with other programs and plain parts for some segments. It shares all else with this
+  // scheduler, but no memory of runs.
+  std::unique_ptr<Scheduler> With(
+      const std::map<int, std::shared_ptr<const Program>>& programs,
+      const std::map<int, std::shared_ptr<const PlainPart>>& plain_parts) const;
+  // Null if the segment has none.
+  const PlainPart* plain_part(int segment) const { return (*cpu_parts_)[segment].plain.get(); }
   const std::shared_ptr<const Program>& program(int segment) const { return programs_[segment]; }
 
   // `inputs` are in the graph's order and checked by the caller; the results are in the order of

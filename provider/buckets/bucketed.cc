@@ -80,24 +80,27 @@ bool Bucketed::DropOldest() {
   return true;
 }
 
-absl::StatusOr<std::shared_ptr<const LoadedModel>> Bucketed::Make(const Sizes& sizes) {
+absl::StatusOr<std::shared_ptr<const LoadedModel>> Bucketed::Make(const Sizes& sizes,
+                                                                  const EarlierProgram& earlier) {
+  const ImportOptions importing = buckets_.OptionsAt(sizes.buckets, sizes.shapes);
+  if (earlier.Serves(importing)) return earlier.program;
   for (;;) {
-    auto made = load_(buckets_.OptionsAt(sizes.buckets, sizes.shapes));
+    auto made = load_(importing);
     if (made.ok()) return made;
     const bool may_retry = options_.memory_is_limited && absl::IsResourceExhausted(made.status());
     if (!may_retry || !DropOldest()) return made;
   }
 }
 
-absl::StatusOr<std::shared_ptr<const LoadedModel>> Bucketed::ProgramOf(const Sizes& sizes,
-                                                                       bool exact) {
+absl::StatusOr<std::shared_ptr<const LoadedModel>> Bucketed::ProgramOf(
+    const Sizes& sizes, bool exact, const EarlierProgram& earlier) {
   if (auto known = Find(sizes)) return known;
   const std::lock_guard<std::mutex> making(making_);
   if (auto known = Find(sizes)) return known;  // another thread was faster
-  ANEMONE_ASSIGN_OR_RETURN(std::shared_ptr<const LoadedModel> made, Make(sizes));
+  ANEMONE_ASSIGN_OR_RETURN(std::shared_ptr<const LoadedModel> made, Make(sizes, earlier));
   std::shared_ptr<const LoadedModel> dropped;  // freed after the lock
   const std::lock_guard<std::mutex> lock(mutex_);
-  Add(made->times());
+  if (made != earlier.program) Add(made->times());
   if (!exact) return programs_[sizes] = std::move(made);
   exact_programs_.emplace_front(sizes, made);
   if (exact_programs_.size() > options_.most_exact) {
@@ -158,7 +161,7 @@ absl::StatusOr<NamedValues> Bucketed::Crop(const Job& job, NamedValues outputs) 
 }
 
 absl::Status Bucketed::MakeThoseOf(
-    Bucketed& other,
+    Bucketed& other, const Adopt& adopt,
     const std::function<absl::Status(const LoadedModel& theirs, const LoadedModel& ours)>& check) {
   struct Wanted {
     Program program;
@@ -176,8 +179,8 @@ absl::Status Bucketed::MakeThoseOf(
     last = other.last_;
   }
   for (const auto& [program, exact] : wanted) {
-    ANEMONE_ASSIGN_OR_RETURN(auto made, ProgramOf(program.first, exact));
-    ANEMONE_RETURN_IF_ERROR(check(*program.second, *made));
+    ANEMONE_ASSIGN_OR_RETURN(auto made, ProgramOf(program.first, exact, {program.second, adopt}));
+    if (made != program.second) ANEMONE_RETURN_IF_ERROR(check(*program.second, *made));
     const std::lock_guard<std::mutex> lock(mutex_);
     if (program.second == last) last_ = std::move(made);
   }

@@ -30,6 +30,19 @@ namespace anemone {
 
 struct LoadedModel;
 
+// Whether a program can serve the model with new weights, as it is imported with these options.
+using Adopt = std::function<bool(const std::shared_ptr<const LoadedModel>& program,
+                                 const ImportOptions& importing)>;
+
+// A program of the sizes that are wanted, of a model before it got new weights.
+struct EarlierProgram {
+  std::shared_ptr<const LoadedModel> program;  // null: there is none
+  Adopt adopt;
+  bool Serves(const ImportOptions& importing) const {
+    return program != nullptr && adopt(program, importing);
+  }
+};
+
 // Thread-safe.
 class Bucketed {
  public:
@@ -62,10 +75,10 @@ class Bucketed {
   absl::StatusOr<Job> Prepare(const NamedValues& inputs);
   static absl::StatusOr<NamedValues> Crop(const Job& job, NamedValues outputs);
 
-  // Compiles the programs that `other` has, as far as `check` accepts each. Errors: that of the
-  // first that fails, or of `check`.
+  // Compiles the programs that `other` has, as far as `check` accepts each, or takes them if
+  // `adopt` accepts them. Errors: that of the first that fails, or of `check`.
   absl::Status MakeThoseOf(
-      Bucketed& other,
+      Bucketed& other, const Adopt& adopt,
       const std::function<absl::Status(const LoadedModel& theirs, const LoadedModel& ours)>& check);
 
   bool has_buckets() const { return buckets_.has_buckets(); }
@@ -97,9 +110,11 @@ class Bucketed {
                                                 const BucketSizes& sizes);
   std::string MaskRefusal(const PaddingProof& proof, const NamedValues& inputs) const;
   absl::Status ChooseBucket(Job& job);
-  absl::StatusOr<std::shared_ptr<const LoadedModel>> ProgramOf(const Sizes& sizes, bool exact);
+  absl::StatusOr<std::shared_ptr<const LoadedModel>> ProgramOf(const Sizes& sizes, bool exact,
+                                                               const EarlierProgram& earlier = {});
   std::shared_ptr<const LoadedModel> Find(const Sizes& sizes);
-  absl::StatusOr<std::shared_ptr<const LoadedModel>> Make(const Sizes& sizes);
+  absl::StatusOr<std::shared_ptr<const LoadedModel>> Make(const Sizes& sizes,
+                                                          const EarlierProgram& earlier);
   bool DropOldest();
   void Add(const LoadTimes& took);  // mutex_ is held
 

@@ -1,7 +1,9 @@
 #include "provider/weights/current_model.h"
 
+#include <memory>
 #include <new>
 #include <utility>
+#include <vector>
 
 #include "absl/cleanup/cleanup.h"
 #include "base/deadline.h"
@@ -18,6 +20,7 @@ LoadSetup WithWeights(const LoadSetup& setup, std::shared_ptr<const NewWeights> 
   LoadSetup changed = setup;
   changed.cache = nullptr;
   changed.is_of_file = false;
+  changed.has_new_weights = true;
   changed.import = [import = setup.import,
                     weights = std::move(weights)](const ImportOptions& options) {
     ImportOptions with = options;
@@ -92,39 +95,50 @@ absl::Status CurrentModel::UpdateWeights(const NewWeights& weights) {
   NewWeights all = weights_, changed;
   for (const auto& [name, tensor] : weights) all[name] = changed[name] = tensor.Copy();
   const std::shared_ptr<const LoadedModel> before = model_;  // only updates change it
-  std::shared_ptr<Scheduler> quick;
-  absl::Status status;
-  if (before->sizes == nullptr) {
-    before->arena->execute(WithDeadline([&] {
-      auto made = QuickUpdate(*before, changed, all);
-      status = made.status();
-      if (made.ok()) quick = *std::move(made);
-    }));
-  }
-  ANEMONE_RETURN_IF_ERROR(status);
-  if (quick != nullptr) {
-    before->scheduler.Set(std::move(quick));
-    weights_ = std::move(all);
-    return absl::OkStatus();
-  }
   LoadSetup setup = WithWeights(setup_, std::make_shared<const NewWeights>(all));
-  if (before->sizes == nullptr) setup.before = before;
+  // Programs that can stay, with their new constants. They get them when nothing can fail any more.
+  std::vector<std::pair<std::shared_ptr<const LoadedModel>, std::shared_ptr<Scheduler>>> adopted;
+  absl::Status status;
+  const Adopt adopt = [&](const std::shared_ptr<const LoadedModel>& program,
+                          const ImportOptions& importing) {
+    absl::StatusOr<std::shared_ptr<Scheduler>> made;
+    program->arena->execute(WithDeadline(
+        [&] { made = QuickUpdate(*program, changed, all, PartImporterOf(setup, importing)); }));
+    if (!made.ok()) status = made.status();
+    if (!made.ok() || *made == nullptr) return false;
+    adopted.emplace_back(program, *std::move(made));
+    return true;
+  };
+  const auto apply = [&] {
+    for (auto& [program, scheduler] : adopted) program->scheduler.Set(std::move(scheduler));
+    weights_ = std::move(all);
+  };
+  if (before->sizes == nullptr) {
+    const bool is_quick = adopt(before, ImportingOptions(setup.settings, setup.runtime));
+    ANEMONE_RETURN_IF_ERROR(status);
+    if (is_quick) {
+      apply();
+      return absl::OkStatus();
+    }
+    setup.before = before;
+  }
   ANEMONE_ASSIGN_OR_RETURN(const std::shared_ptr<LoadedModel> now, LoadedModel::Load(setup));
   std::shared_ptr<Growing> growing;
   if (before->sizes != nullptr) {
-    ANEMONE_RETURN_IF_ERROR(now->sizes->MakeThoseOf(*before->sizes, CheckSamePlan));
+    ANEMONE_RETURN_IF_ERROR(now->sizes->MakeThoseOf(*before->sizes, adopt, CheckSamePlan));
     growing = Growing::Of(setup, now, pairs_);
   }
   if (growing != nullptr) {
-    ANEMONE_RETURN_IF_ERROR(growing->MakeThoseOf(*growing_, CheckSamePlan));
+    ANEMONE_RETURN_IF_ERROR(growing->MakeThoseOf(*growing_, adopt, CheckSamePlan));
   }
+  ANEMONE_RETURN_IF_ERROR(status);
   if (gate_ != nullptr) gate_->Close();
   const absl::Cleanup open = [&] {
     if (gate_ != nullptr) gate_->Open();
   };
   ANEMONE_RETURN_IF_ERROR(ApplyAll(now->reloads));
   now->reloads.clear();
-  weights_ = std::move(all);
+  apply();
   const std::lock_guard<std::mutex> lock(mutex_);
   model_ = now;
   growing_ = std::move(growing);

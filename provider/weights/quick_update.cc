@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <iterator>
 #include <map>
 #include <set>
+#include <string>
 #include <utility>
 
 #include "base/float_scan.h"
@@ -39,17 +41,44 @@ bool FitsInPlace(const PlacedWeight& placed, const Tensor& tensor) {
 
 absl::StatusOr<std::shared_ptr<Scheduler>> QuickUpdate(const LoadedModel& model,
                                                        const NewWeights& changed,
-                                                       const NewWeights& all) {
+                                                       const NewWeights& all,
+                                                       const PartImporter& importer) {
   if (model.places == nullptr) return nullptr;
   const WeightPlaces& places = *model.places;
   std::map<int, NewConstants> by_segment;
   std::set<ConstantPlace> units;
+  std::set<std::string> derived;  // weights
   for (const auto& [name, tensor] : changed) {
     const PlacedWeight* placed = places.Find(name);
-    if (placed == nullptr || !FitsInPlace(*placed, tensor)) return nullptr;
+    if (placed == nullptr) {
+      derived.insert(name);
+      continue;
+    }
+    if (!FitsInPlace(*placed, tensor)) return nullptr;
     units.insert(placed->units.begin(), placed->units.end());
     for (const ConstantPlace& operand : placed->operands) {
       by_segment[operand.segment].operands.push_back({operand.index, tensor});
+    }
+  }
+  const std::shared_ptr<Scheduler> before = model.scheduler.Get();
+  std::map<int, std::shared_ptr<const PlainPart>> on_cpu;
+  if (!derived.empty()) {
+    auto constants = DeriveConstants(derived, places, importer, model.planned.plan);
+    if (!constants) return nullptr;
+    for (auto& [segment, computed] : constants->of_units) {
+      NewConstants& to = by_segment[segment];
+      std::move(computed.units.begin(), computed.units.end(), std::back_inserter(to.units));
+      std::move(computed.operands.begin(), computed.operands.end(),
+                std::back_inserter(to.operands));
+    }
+    for (const std::string& name : constants->tables) {
+      for (int segment : places.derived().tables.at(name)) {
+        const PlainPart* part =
+            on_cpu.count(segment) > 0 ? on_cpu[segment].get() : before->plain_part(segment);
+        if (part == nullptr) return nullptr;
+        on_cpu[segment] = part->WithConstant(name, changed.at(name));
+        if (on_cpu[segment] == nullptr) return nullptr;
+      }
     }
   }
   for (const ConstantPlace& place : units) {
@@ -61,7 +90,6 @@ absl::StatusOr<std::shared_ptr<Scheduler>> QuickUpdate(const LoadedModel& model,
     }
     by_segment[place.segment].units.push_back({place.index, std::move(weights)});
   }
-  const std::shared_ptr<Scheduler> before = model.scheduler.Get();
   std::map<int, std::shared_ptr<const Program>> programs;
   for (const auto& [segment, constants] : by_segment) {
     auto made = model.device->WithConstants(*before->program(segment), constants);
@@ -69,7 +97,7 @@ absl::StatusOr<std::shared_ptr<Scheduler>> QuickUpdate(const LoadedModel& model,
     ANEMONE_RETURN_IF_ERROR(made.status());
     programs[segment] = *std::move(made);
   }
-  return before->WithPrograms(programs);
+  return before->With(programs, on_cpu);
 }
 
 }  // namespace anemone

@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "importer/new_weights.h"
 #include "provider/loaded_model.h"
+#include "provider/weights/derived_parts.h"
 #include "provider/weights/weight_places.h"
 
 namespace anemone {
@@ -17,11 +18,12 @@ namespace anemone {
 bool FitsInPlace(const PlacedWeight& placed, const Tensor& tensor);
 
 // The scheduler of `model` with the weights `changed`, which are the values of `all` that differ
-// from those it has. Null: the model must be imported and planned again to know what follows from
-// them, or to say what is wrong with them.
+// from those it has. `importer` has all of them. Null: the model must be imported and planned again
+// to know what follows from them, or to say what is wrong with them.
 absl::StatusOr<std::shared_ptr<Scheduler>> QuickUpdate(const LoadedModel& model,
                                                        const NewWeights& changed,
-                                                       const NewWeights& all);
+                                                       const NewWeights& all,
+                                                       const PartImporter& importer);
 
 }  // namespace anemone
 

@@ -35,24 +35,10 @@ std::string ChangeOf(const Json& before, const Json& now) {
 }
 
 absl::Status CheckSameUnit(const Unit& before, const Unit& now) {
-  if (before.kind != now.kind || before.name != now.name) {
-    return Differs(absl::StrCat(UnitText(now), " takes the place of ", UnitText(before)));
+  if (before.kind == now.kind && before.name == now.name && before.bottoms != now.bottoms) {
+    return Differs(absl::StrCat(UnitText(now), " has other operands"));
   }
-  if (before.bottoms != now.bottoms || before.dims != now.dims) {
-    return Differs(absl::StrCat(UnitText(now), " has other operands or another size"));
-  }
-  const Json was = before.kind->Write(before.params.get());
-  const Json is = now.kind->Write(now.params.get());
-  if (was != is) return Differs(absl::StrCat(UnitText(now), ": ", ChangeOf(was, is)));
-  if (before.weights.empty() || now.weights.empty()) return absl::OkStatus();  // dropped
-  const auto is_same = [](const Tensor& a, const Tensor& b) {
-    return a.type() == b.type() && a.dims() == b.dims();
-  };
-  if (!std::equal(before.weights.begin(), before.weights.end(), now.weights.begin(),
-                  now.weights.end(), is_same)) {
-    return Differs(absl::StrCat(UnitText(now), " has weights of another size or type"));
-  }
-  return absl::OkStatus();
+  return CheckSameParams(before, now);
 }
 
 std::vector<std::string> NamesOf(const Graph& graph, absl::Span<const ValueId> values) {
@@ -82,6 +68,25 @@ absl::Status CheckSamePart(const PlanPart& before, const PlanPart& now) {
 }
 
 }  // namespace
+
+absl::Status CheckSameParams(const Unit& before, const Unit& now) {
+  if (before.kind != now.kind || before.name != now.name) {
+    return Differs(absl::StrCat(UnitText(now), " takes the place of ", UnitText(before)));
+  }
+  if (before.dims != now.dims) return Differs(absl::StrCat(UnitText(now), " has another size"));
+  const Json was = before.kind->Write(before.params.get());
+  const Json is = now.kind->Write(now.params.get());
+  if (was != is) return Differs(absl::StrCat(UnitText(now), ": ", ChangeOf(was, is)));
+  if (before.weights.empty() || now.weights.empty()) return absl::OkStatus();  // dropped
+  const auto is_same = [](const Tensor& a, const Tensor& b) {
+    return a.type() == b.type() && a.dims() == b.dims();
+  };
+  if (!std::equal(before.weights.begin(), before.weights.end(), now.weights.begin(),
+                  now.weights.end(), is_same)) {
+    return Differs(absl::StrCat(UnitText(now), " has weights of another size or type"));
+  }
+  return absl::OkStatus();
+}
 
 absl::Status CheckSameNetwork(const Network& before, const Network& now) {
   const auto same_input = [](const InputPort& a, const InputPort& b) {

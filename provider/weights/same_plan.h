@@ -14,6 +14,9 @@ namespace anemone {
 // first difference. Of models with several sizes compares nothing: their programs are compared.
 absl::Status CheckSamePlan(const LoadedModel& before, const LoadedModel& now);
 
+// The same of two units, except for what they read.
+absl::Status CheckSameParams(const Unit& before, const Unit& now);
+
 // The same of two networks. The tensors of constants and weights may be missing.
 absl::Status CheckSameNetwork(const Network& before, const Network& now);
 

@@ -4,6 +4,7 @@
 #include <climits>
 #include <cstddef>
 #include <initializer_list>
+#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -14,6 +15,7 @@
 #include "absl/strings/string_view.h"
 #include "base/status_macros.h"
 #include "partitioner/unit_names.h"
+#include "provider/weights/derived_parts.h"
 
 namespace anemone {
 namespace {
@@ -164,7 +166,7 @@ class Finder {
     const auto is_at = [&](size_t i) { return InputOr(node, i) == constant; };
     if (std::count(node.inputs.begin(), node.inputs.end(), constant) != 1) return false;
     if (IsAny(node, {"MatMul"})) return is_at(1);
-    if (IsAny(node, {"Conv", "ConvTranspose", "Gemm"})) {
+    if (IsAny(node, {"Conv", "ConvTranspose", "Gemm", "LayerNormalization"})) {
       return (is_at(1) || is_at(2)) && IsConstant(InputOr(node, 1)) && IsAlone(node);
     }
     if (!IsAny(node, {"Add"})) return false;
@@ -270,29 +272,118 @@ bool IsFloats(const Tensor& tensor, int64_t elements) {
          tensor.elements() == elements;
 }
 
+absl::StatusOr<std::vector<int64_t>> SizesOf(const Json& json) {
+  if (!json.is_array()) return Damaged("want sizes");
+  std::vector<int64_t> sizes;
+  sizes.reserve(json.size());
+  for (const Json& size : json) {
+    ANEMONE_ASSIGN_OR_RETURN(const int taken, IndexOf(size));
+    sizes.push_back(taken);
+  }
+  if (!ElementCount(sizes).ok()) return Damaged("a shape is too large");
+  return sizes;
+}
+
 // A weight of the document: its name, dims, units and operands.
 absl::StatusOr<std::pair<std::string, PlacedWeight>> WeightOf(const Json& json, const Plan& plan) {
-  if (!json.is_array() || json.size() != 4 || !json[0].is_string() || !json[1].is_array()) {
+  if (!json.is_array() || json.size() != 4 || !json[0].is_string()) {
     return Damaged("want a name, dims, units and operands");
   }
   PlacedWeight weight;
-  weight.dims.reserve(json[1].size());
-  for (const Json& size : json[1]) {
-    ANEMONE_ASSIGN_OR_RETURN(const int taken, IndexOf(size));
-    weight.dims.push_back(taken);
-  }
-  const auto elements = ElementCount(weight.dims);
-  if (!elements.ok()) return Damaged("a shape is too large");
+  ANEMONE_ASSIGN_OR_RETURN(weight.dims, SizesOf(json[1]));
+  const int64_t elements = *ElementCount(weight.dims);
   ANEMONE_ASSIGN_OR_RETURN(weight.units, PlacesOf(json[2]));
   ANEMONE_ASSIGN_OR_RETURN(weight.operands, PlacesOf(json[3]));
   for (const ConstantPlace& operand : weight.operands) {
     const Network* network = NetworkAt(plan, operand);
     if (network == nullptr || operand.index >= static_cast<int>(network->constants.size()) ||
-        !IsFloats(network->constants[operand.index].tensor, *elements)) {
+        !IsFloats(network->constants[operand.index].tensor, elements)) {
       return Damaged("a constant is not there");
     }
   }
   return std::pair(json[0].get<std::string>(), std::move(weight));
+}
+
+Json PartJson(const DerivedPart& part) {
+  Json inputs = Json::array();
+  for (const ModelPart::Input& input : part.nodes.inputs) {
+    inputs.push_back({input.name, static_cast<int>(input.type), input.dims});
+  }
+  return {{"weights", part.weights},         {"nodes", part.nodes.nodes},
+          {"inputs", std::move(inputs)},     {"outputs", part.nodes.outputs},
+          {"units", PlacesJson(part.units)}, {"has_bounds", part.has_bounds}};
+}
+
+absl::StatusOr<std::vector<std::string>> NamesOf(const Json& json) {
+  if (!json.is_array()) return Damaged("want a list");
+  std::vector<std::string> names;
+  for (const Json& each : json) {
+    if (!each.is_string()) return Damaged("want a name");
+    names.push_back(each.get<std::string>());
+  }
+  return names;
+}
+
+absl::StatusOr<ModelPart::Input> InputOf(const Json& json) {
+  if (!json.is_array() || json.size() != 3 || !json[0].is_string()) return Damaged("want an input");
+  ANEMONE_ASSIGN_OR_RETURN(const int type, IndexOf(json[1]));
+  if (type > kLastDataType) return Damaged("want a type");
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> dims, SizesOf(json[2]));
+  return ModelPart::Input{json[0].get<std::string>(), static_cast<DataType>(type), std::move(dims)};
+}
+
+absl::StatusOr<DerivedPart> PartOf(const Json& json, const Plan& plan) {
+  constexpr const char* kKeys[] = {"weights", "nodes", "inputs", "outputs", "units", "has_bounds"};
+  const bool has_all = json.is_object() &&
+                       std::all_of(std::begin(kKeys), std::end(kKeys),
+                                   [&](const char* key) { return json.contains(key); }) &&
+                       json["nodes"].is_array() && json["inputs"].is_array() &&
+                       json["has_bounds"].is_boolean();
+  if (!has_all) return Damaged("want a part");
+  DerivedPart part;
+  ANEMONE_ASSIGN_OR_RETURN(part.weights, NamesOf(json["weights"]));
+  for (const Json& node : json["nodes"]) {
+    ANEMONE_ASSIGN_OR_RETURN(const int id, IndexOf(node));
+    part.nodes.nodes.push_back(id);
+  }
+  for (const Json& input : json["inputs"]) {
+    ANEMONE_ASSIGN_OR_RETURN(part.nodes.inputs.emplace_back(), InputOf(input));
+  }
+  ANEMONE_ASSIGN_OR_RETURN(part.nodes.outputs, NamesOf(json["outputs"]));
+  ANEMONE_ASSIGN_OR_RETURN(part.units, PlacesOf(json["units"]));
+  part.has_bounds = json["has_bounds"].get<bool>();
+  if (!AreUnitsOf(part, plan)) return Damaged("a part has other units");
+  return part;
+}
+
+Json DerivedJson(const DerivedWeights& derived) {
+  Json parts = Json::array();
+  for (const DerivedPart& part : derived.parts) parts.push_back(PartJson(part));
+  return {
+      {"parts", std::move(parts)}, {"tables", Json(derived.tables)}, {"beyond", derived.beyond}};
+}
+
+absl::StatusOr<DerivedWeights> DerivedOf(const Json& json, const Plan& plan) {
+  if (!json.is_object() || !json.contains("parts") || !json.contains("tables") ||
+      !json.contains("beyond") || !json["parts"].is_array() || !json["tables"].is_object()) {
+    return Damaged("want parts and tables");
+  }
+  DerivedWeights derived;
+  for (const Json& part : json["parts"]) {
+    ANEMONE_ASSIGN_OR_RETURN(derived.parts.emplace_back(), PartOf(part, plan));
+  }
+  for (const auto& [name, segments] : json["tables"].items()) {
+    if (!segments.is_array()) return Damaged("want segments");
+    for (const Json& segment : segments) {
+      ANEMONE_ASSIGN_OR_RETURN(const int index, IndexOf(segment));
+      const bool is_there = index < static_cast<int>(plan.segments.size()) &&
+                            plan.segments[index].placement == Placement::kCpu;
+      if (!is_there) return Damaged("a CPU segment is not there");
+      derived.tables[name].push_back(index);
+    }
+  }
+  ANEMONE_ASSIGN_OR_RETURN(derived.beyond, NamesOf(json["beyond"]));
+  return derived;
 }
 
 }  // namespace
@@ -315,6 +406,13 @@ WeightPlaces::WeightPlaces(const Graph& as_read, const Model& model, const Plan&
   }
 }
 
+void WeightPlaces::SetDerived(DerivedWeights derived) {
+  derived_ = std::move(derived);
+  for (size_t i = 0; i < derived_.parts.size(); ++i) {
+    for (const std::string& name : derived_.parts[i].weights) part_of_[name] = i;
+  }
+}
+
 Json WeightPlaces::ToJson() const {
   Json weights = Json::array(), units = Json::array();
   for (const auto& [name, weight] : weights_) {
@@ -325,13 +423,15 @@ Json WeightPlaces::ToJson() const {
     for (const UnitWeight& weight : of_unit) names.push_back(weight.name);
     units.push_back({place.segment, place.index, std::move(names)});
   }
-  return {{"weights", std::move(weights)}, {"units", std::move(units)}};
+  return {{"weights", std::move(weights)},
+          {"units", std::move(units)},
+          {"derived", DerivedJson(derived_)}};
 }
 
 absl::StatusOr<WeightPlaces> WeightPlaces::FromJson(const Json& json, const Plan& plan) {
   if (!json.is_object() || !json.contains("weights") || !json.contains("units") ||
-      !json["weights"].is_array() || !json["units"].is_array()) {
-    return Damaged("want weights and units");
+      !json.contains("derived") || !json["weights"].is_array() || !json["units"].is_array()) {
+    return Damaged("want weights, units and what is derived");
   }
   WeightPlaces made;
   for (const Json& unit : json["units"]) {
@@ -365,6 +465,8 @@ absl::StatusOr<WeightPlaces> WeightPlaces::FromJson(const Json& json, const Plan
     }
     made.weights_.insert(std::move(weight));
   }
+  ANEMONE_ASSIGN_OR_RETURN(DerivedWeights derived, DerivedOf(json["derived"], plan));
+  made.SetDerived(std::move(derived));
   return made;
 }
 

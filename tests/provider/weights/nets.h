@@ -70,6 +70,19 @@ inline const std::vector<Net>& Nets() {
        "(float[4,64] x) => (float[4,64] y, float[4,64] z) <float[64,64] w>"
        "{ y = MatMul(x, w) t = Transpose<perm=[1,0]>(w) z = MatMul(x, t) }",
        {{"x", Ramp({4, 64})}}},
+      {"embedding",
+       "(int64[1,8] x) => (float[1,8,32] y)"
+       "<float[64,32] e, float[8,32] p, float[32] g, float[32] h, float[32,32] w>"
+       "{ r = Gather(e, x) a = Add(r, p) n = LayerNormalization<axis=-1>(a, g, h)"
+       "  y = MatMul(n, w) }",
+       {{"x", Tensor::Int64s({1, 8}, {5, 0, 63, 7, 7, 31, 2, 40})}}},
+      {"tied-embedding",
+       "(int64[1,8] x) => (float[1,8,64] y) <float[64,32] e, float[32] g>"
+       "{ r = Gather(e, x) c = Constant<value = float[1] {2}>() s = Pow(r, c)"
+       "  k = Constant<value = int64[1] {-1}>() v = ReduceMean(s, k)"
+       "  d = Constant<value = float[1] {0.01}>() u = Add(v, d)"
+       "  q = Sqrt(u) n = Div(r, q) m = Mul(n, g) t = Transpose<perm=[1,0]>(e) y = MatMul(m, t) }",
+       {{"x", Tensor::Int64s({1, 8}, {5, 0, 63, 7, 7, 31, 2, 40})}}},
       {"lstm",
        "(float[4,1,8] x) => (float[4,1,1,16] y)"
        "<float[1,64,8] w, float[1,64,16] r, float[1,128] b>"

@@ -91,7 +91,7 @@ TEST(Patch, EqualsLoadingTheChangedModel) {
 }
 
 TEST(Patch, PlansOnlyWhatFollowsFromWeights) {
-  for (const auto& [index, again] : {std::pair{0, false}, {1, true}, {4, false}, {7, true}}) {
+  for (const auto& [index, again] : {std::pair{0, false}, {1, false}, {4, false}, {7, false}}) {
     SCOPED_TRACE(Nets()[index].name);
     const onnx::ModelProto model = FilledModel(Nets()[index].text);
     const InFolder compiled(model);

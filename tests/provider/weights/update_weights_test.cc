@@ -12,10 +12,12 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "anemone/session.h"
 #include "importer/importer.h"
 #include "importer/new_weights.h"
 #include "partitioner/plan.h"
+#include "provider/weights/derived_parts.h"
 #include "provider/weights/weight_places.h"
 #include "tests/on_onnx_runtime.h"
 #include "tests/onnx_text.h"
@@ -59,39 +61,111 @@ TEST(UpdateWeights, EqualsLoadingTheChangedModel) {
   }
 }
 
-// What needs no planning: factors and biases of layers as they are in the file.
-TEST(UpdateWeights, SaysWhichWeightsArePlain) {
-  const std::map<std::string, std::vector<std::string>> plain = {
-      {"conv", {"b", "w"}},
-      {"conv-batch-norm", {}},
-      {"conv-scale-shift", {}},
-      {"deconv", {"b", "w"}},
-      {"gemm", {"b", "w"}},
-      {"gemm-factors", {}},
-      {"layers", {"b", "w"}},  // c is in an entry with a transposed weight
-      {"folded", {}},
-      {"tied", {}},
-      {"lstm", {}},
-      {"output", {}}};
+// A model as an update sees it.
+struct Placed {
+  std::shared_ptr<const Graph> as_read;
+  Model model;
+  Plan plan;
+  WeightPlaces places;
+};
+Placed PlacesIn(const std::string& bytes) {
+  Placed placed;
+  ImportOptions options;
+  options.as_read = &placed.as_read;
+  auto model = ImportBytes(bytes, "", options);
+  EXPECT_TRUE(model.ok()) << model.status();
+  placed.model = *std::move(model);
+  const PlanOptions planning = {.target = *FindTarget("h13"), .convolves_layers = false};
+  auto plan = MakePlan(placed.model, planning);
+  EXPECT_TRUE(plan.ok()) << plan.status();
+  placed.plan = *std::move(plan);
+  placed.places = WeightPlaces(*placed.as_read, placed.model, placed.plan);
+  const auto import = [&](std::shared_ptr<const ModelPart> part) {
+    ImportOptions of_part;
+    of_part.part = std::move(part);
+    return ImportBytes(bytes, "", of_part);
+  };
+  placed.places.SetDerived(FindDerivedWeights(*placed.as_read, placed.model, placed.plan,
+                                              placed.places, {import, planning}));
+  return placed;
+}
+
+// What needs no planning: factors and biases of layers as they are in the file, of which only the
+// units that hold them are prepared again; weights from which parts of the model compute constants;
+// tables of which the CPU reads rows.
+TEST(UpdateWeights, SaysHowWeightsAreReplaced) {
+  struct Ways {
+    std::string plain, in_parts, tables;
+  };
+  const std::map<std::string, Ways> ways = {{"conv", {"b w", "", ""}},
+                                            {"conv-batch-norm", {"", "b m s t v w", ""}},
+                                            {"conv-scale-shift", {"", "s t w", ""}},
+                                            {"deconv", {"b w", "", ""}},
+                                            {"gemm", {"b w", "", ""}},
+                                            {"gemm-factors", {"", "b w", ""}},
+                                            {"layers", {"b g h w", "c v", ""}},
+                                            {"folded", {"", "v w", ""}},
+                                            {"tied", {"", "w", ""}},
+                                            {"embedding", {"w", "g h p", "e"}},
+                                            {"tied-embedding", {"", "c d e g", "e"}},
+                                            {"lstm", {"", "b r w", ""}},
+                                            {"output", {"", "", ""}}};
   for (const Net& net : Nets()) {
-    const auto want = plain.find(net.name);
-    if (want == plain.end()) continue;
+    const auto want = ways.find(net.name);
+    if (want == ways.end()) continue;
     SCOPED_TRACE(net.name);
-    std::shared_ptr<const Graph> as_read;
-    ImportOptions options;
-    options.as_read = &as_read;
-    const auto model = ImportBytes(FilledModel(net.text).SerializeAsString(), "", options);
-    ASSERT_TRUE(model.ok()) << model.status();
-    const auto plan = MakePlan(*model, {.target = *FindTarget("h13"), .convolves_layers = false});
-    ASSERT_TRUE(plan.ok()) << plan.status();
-    const WeightPlaces places(*as_read, *model, *plan);
-    std::vector<std::string> found;
-    for (const Value& value : as_read->values) {
-      if (places.Find(value.name) != nullptr) found.push_back(value.name);
+    const Placed placed = PlacesIn(FilledModel(net.text).SerializeAsString());
+    std::map<std::string, std::set<std::string>> found;
+    for (const Value& value : placed.as_read->values) {
+      if (placed.places.Find(value.name) != nullptr) found["plain"].insert(value.name);
+      if (placed.places.FindPart(value.name) != nullptr && value.name.size() == 1) {
+        found["in_parts"].insert(value.name);
+      }
+      if (placed.places.derived().tables.count(value.name) > 0) found["tables"].insert(value.name);
     }
-    std::sort(found.begin(), found.end());
-    EXPECT_EQ(found, want->second);
+    EXPECT_EQ(absl::StrJoin(found["plain"], " "), want->second.plain);
+    EXPECT_EQ(absl::StrJoin(found["in_parts"], " "), want->second.in_parts);
+    EXPECT_EQ(absl::StrJoin(found["tables"], " "), want->second.tables);
+    // They survive a package, and a damaged one is refused.
+    const Json json = Json::parse(placed.places.ToJson().dump());
+    const auto read = WeightPlaces::FromJson(json, placed.plan);
+    ASSERT_TRUE(read.ok()) << read.status();
+    EXPECT_EQ(read->ToJson().dump(), json.dump());
+    for (size_t i = 0; i < json["derived"]["parts"].size(); ++i) {
+      if (json["derived"]["parts"][i]["units"].empty()) continue;
+      Json damaged = json;
+      damaged["derived"]["parts"][i]["units"][0][1] = 1000;
+      EXPECT_THAT(WeightPlaces::FromJson(damaged, placed.plan).status(),
+                  StatusIs(absl::StatusCode::kDataLoss, HasSubstr("damaged")));
+    }
   }
+}
+
+// Rows that fp16 cannot hold move nodes to the CPU, in a plan that was made with smaller rows.
+TEST(UpdateWeights, BoundsOfTablesCount) {
+  const auto model = [](float largest) {
+    onnx::ModelProto made = ModelOfText(
+        "(int64[1,8] x) => (float[1,8,32] y) <float[64,32] e, float[32] g>"
+        "{ r = Gather(e, x) s = Mul(r, r) y = Mul(s, g) }");
+    std::mt19937 random(1);
+    FillDeclared(*made.mutable_graph(), 0.1f, 0.5f, random);
+    made.mutable_graph()->mutable_initializer(0)->set_float_data(0, largest);
+    return made;
+  };
+  const Tensors inputs = {{"x", Tensor::Int64s({1, 8}, {0, 1, 2, 3, 4, 5, 6, 7})}};
+  const auto table = [&](float largest) {
+    const onnx::ModelProto made = model(largest);
+    const auto& rows = made.graph().initializer(0).float_data();
+    return Tensor::Floats({64, 32}, {rows.data(), static_cast<size_t>(rows.size())});
+  };
+  Session session = MustLoad(model(0.5f).SerializeAsString(), {});
+  for (const float largest : {0.25f, 0.75f}) {
+    ASSERT_THAT(session.UpdateWeights({{"e", table(largest)}}), IsOk());
+    EXPECT_TRUE(IsSame(MustRun(session, inputs),
+                       MustRun(MustLoad(model(largest).SerializeAsString(), {}), inputs)));
+  }
+  EXPECT_THAT(session.UpdateWeights({{"e", table(1000)}}),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("decide the plan")));
 }
 
 TEST(UpdateWeights, AnErrorChangesNothing) {
@@ -229,10 +303,10 @@ TEST(UpdateWeights, QuantizedWeights) {
 // The programs of all sizes follow, those of later runs too.
 TEST(UpdateWeights, ModelsWithSeveralSizes) {
   constexpr char kText[] =
-      "(float[n,64] x) => (float[n,32] y) <float[64,32] w, float[32] b>"
-      "{ m = MatMul(x, w) y = Add(m, b) }";
+      "(float[n,64] x) => (float[n,32] y) <float[64,32] w, float[32] b, float[64] s>"
+      "{ r = Mul(x, s) m = MatMul(r, w) y = Add(m, b) }";
   const onnx::ModelProto model = FilledModel(kText);
-  const Changed changed = ChangeOf(model, 2);
+  const Changed changed = ChangeOf(model, 2), next = ChangeOf(model, 3);
   for (const bool buckets : {false, true}) {
     Settings settings;
     if (buckets) settings.buckets = {{"n", {4, 8}}};
@@ -248,6 +322,12 @@ TEST(UpdateWeights, ModelsWithSeveralSizes) {
     EXPECT_EQ(session.PlanLine(), plan);
     for (int64_t n : {3, 8, 2, 4}) {
       EXPECT_TRUE(IsSame(MustRun(session, input(n)), MustRun(fresh, input(n)))) << n;
+    }
+    // Now parts of the model are known for each size.
+    const Session last = MustLoad(next.model, settings);
+    ASSERT_THAT(session.UpdateWeights(next.weights), IsOk());
+    for (int64_t n : {3, 8, 2, 4}) {
+      EXPECT_TRUE(IsSame(MustRun(session, input(n)), MustRun(last, input(n)))) << n;
     }
   }
 }

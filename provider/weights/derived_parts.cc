@@ -1,0 +1,537 @@
+#include "provider/weights/derived_parts.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <iterator>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "anemone/compressed.h"
+#include "base/memory_limit.h"
+#include "base/model_limits.h"
+#include "base/status_macros.h"
+#include "importer/elements.h"
+#include "importer/operators/beyond_ranges.h"
+#include "importer/operators/float_ranges.h"
+#include "importer/operators/intervals.h"
+#include "partitioner/planner.h"
+#include "partitioner/unit_names.h"
+#include "provider/loaded_model.h"
+#include "provider/weights/same_plan.h"
+
+namespace anemone {
+namespace {
+
+constexpr size_t kMostNodes = 64;  // of a part
+
+bool IsWeight(const Tensor& tensor) {
+  return tensor.elements() > 0 && (IsFloating(tensor.type()) || IsCodeType(tensor.type()));
+}
+
+bool HasConstants(const Unit& unit) {
+  return !unit.weights.empty() ||
+         std::any_of(unit.bottoms.begin(), unit.bottoms.end(), [](const Operand& bottom) {
+           return bottom.source == Operand::Source::kConstant;
+         });
+}
+
+// Finds the nodes of the file around a weight that are lowered together, and nothing else depends
+// on the weight.
+class PartFinder {
+ public:
+  PartFinder(const Graph& as_read, const Model& model, const Plan& plan)
+      : file_(as_read),
+        graph_(model.graph),
+        plan_(plan),
+        readers_(ConsumersOf(as_read)),
+        entry_of_(model.origins.size(), kNone),
+        nodes_of_(model.origins.size()),
+        is_output_(as_read.values.size()),
+        facts_(FloatFactsOf(model.graph, IntegerRangesOf(model.graph))) {
+    for (size_t i = 0; i < plan.entries.size(); ++i) {
+      for (OriginId origin : plan.entries[i].origins) entry_of_[origin] = static_cast<int>(i);
+    }
+    for (size_t i = 0; i < file_.nodes.size(); ++i) {
+      for (OriginId origin : file_.nodes[i].origins) {
+        nodes_of_[origin].push_back(static_cast<NodeId>(i));
+      }
+    }
+    for (ValueId v : file_.outputs) is_output_[v] = true;
+    for (size_t v = 0; v < graph_.values.size(); ++v) {
+      values_.emplace(graph_.values[v].name, static_cast<ValueId>(v));
+    }
+  }
+
+  int EntryOf(OriginId origin) const { return entry_of_[origin]; }
+
+  struct Around {
+    ModelPart nodes;
+    bool has_bounds = false;
+    std::vector<int> tables;  // CPU segments that read rows of the weight; no node is in `nodes`
+  };
+  // Nullopt: a node does anything else on the CPU, or has bodies.
+  std::optional<Around> Find(ValueId weight) const {
+    if (is_output_[weight]) return std::nullopt;
+    Around around;
+    std::set<NodeId> part;
+    std::vector<NodeId> open;
+    for (NodeId id : readers_[weight]) {
+      const std::optional<int> segment = ReadsRows(file_.nodes[id], weight);
+      if (segment) {
+        around.tables.push_back(*segment);
+      } else {
+        open.push_back(id);
+      }
+    }
+    if (open.empty()) return around.tables.empty() ? std::nullopt : std::optional(around);
+    while (!open.empty()) {
+      const NodeId id = open.back();
+      open.pop_back();
+      if (!part.insert(id).second) continue;
+      if (part.size() > kMostNodes || !Extend(file_.nodes[id], open)) return std::nullopt;
+    }
+    return AddPart(part, around) ? std::optional(around) : std::nullopt;
+  }
+
+ private:
+  // The CPU segment in which the node reads rows of the weight and does nothing else with it.
+  std::optional<int> ReadsRows(const Node& node, ValueId weight) const {
+    const bool is_gather = node.domain.empty() && node.op_type == "Gather" &&
+                           node.inputs[0] == weight && node.inputs[1] != weight;
+    if (!is_gather || node.origins.size() != 1 || entry_of_[node.origins[0]] == kNone) {
+      return std::nullopt;
+    }
+    const PlanEntry& entry = plan_.entries[entry_of_[node.origins[0]]];
+    if (entry.placement != Placement::kCpu || entry.nodes.size() != 1) return std::nullopt;
+    const Node& planned = graph_.nodes[entry.nodes[0]];
+    if (planned.op_type != "Gather" || planned.origins != node.origins) return std::nullopt;
+    const Value& table = graph_.values[planned.inputs[0]];
+    const std::string& name = file_.values[weight].name;
+    if (!table.constant || table.name != name || !file_.values[weight].constant ||
+        table.constant->bytes().data() != file_.values[weight].constant->bytes().data()) {
+      return std::nullopt;
+    }
+    return entry.segment;
+  }
+
+  // Adds nodes that belong to a part with `node`.
+  bool Extend(const Node& node, std::vector<NodeId>& open) const {
+    if (!node.captures.empty() || !BodiesOf(node).empty()) return false;
+    for (OriginId origin : node.origins) {
+      if (entry_of_[origin] == kNone) return false;
+      const PlanEntry& entry = plan_.entries[entry_of_[origin]];
+      if (entry.placement == Placement::kCpu) return false;
+      for (OriginId together : entry.origins) {
+        open.insert(open.end(), nodes_of_[together].begin(), nodes_of_[together].end());
+      }
+    }
+    for (ValueId v : node.inputs) {
+      if (v == kNone || file_.values[v].constant || BorderOf(v) != kNone) continue;
+      if (file_.values[v].producer == kNone) return false;
+      open.push_back(file_.values[v].producer);
+    }
+    for (ValueId v : node.outputs) {
+      if (v == kNone || BorderOf(v) != kNone) continue;
+      if (is_output_[v]) return false;
+      open.insert(open.end(), readers_[v].begin(), readers_[v].end());
+    }
+    return true;
+  }
+
+  // The value of the imported graph that is this value of the file, if it is computed in each run
+  // and has a known size; or kNone.
+  ValueId BorderOf(ValueId of_file) const {
+    const auto found = values_.find(file_.values[of_file].name);
+    if (found == values_.end()) return kNone;
+    const Value& value = graph_.values[found->second];
+    const bool is_border = !value.constant && value.is_static() && value.other_type.empty() &&
+                           value.type != DataType::kUndefined;
+    return is_border ? found->second : kNone;
+  }
+
+  bool AddPart(const std::set<NodeId>& nodes, Around& around) const {
+    ModelPart& part = around.nodes;
+    part.nodes.assign(nodes.begin(), nodes.end());
+    std::set<ValueId> made, read;
+    for (NodeId id : nodes) {
+      made.insert(file_.nodes[id].outputs.begin(), file_.nodes[id].outputs.end());
+    }
+    for (NodeId id : nodes) {
+      for (ValueId v : file_.nodes[id].inputs) {
+        if (v == kNone || file_.values[v].constant || made.count(v) > 0) continue;
+        if (!read.insert(v).second) continue;
+        const Value& value = graph_.values[BorderOf(v)];
+        part.inputs.push_back({value.name, value.type, value.dims()});
+      }
+    }
+    for (ValueId v : made) {
+      if (v == kNone) continue;
+      const bool is_read_outside =
+          is_output_[v] || std::any_of(readers_[v].begin(), readers_[v].end(),
+                                       [&](NodeId id) { return nodes.count(id) == 0; });
+      if (!is_read_outside) continue;
+      const ValueId border = BorderOf(v);
+      if (!IsFloating(graph_.values[border].type)) return false;
+      around.has_bounds = around.has_bounds || facts_.IsKnown(border);
+      part.outputs.push_back(file_.values[v].name);
+    }
+    return !part.outputs.empty();
+  }
+
+  const Graph& file_;
+  const Graph& graph_;
+  const Plan& plan_;
+  const std::vector<std::vector<NodeId>> readers_;  // by value of the file
+  std::vector<int> entry_of_;                       // of the plan, by origin
+  std::vector<std::vector<NodeId>> nodes_of_;       // of the file, by origin
+  std::vector<bool> is_output_;                     // by value of the file
+  const FloatFacts facts_;
+  absl::flat_hash_map<absl::string_view, ValueId> values_;  // of graph_, by name
+};
+
+// The parts together.
+std::shared_ptr<const ModelPart> Joined(absl::Span<const DerivedPart* const> parts) {
+  auto joined = std::make_shared<ModelPart>();
+  ModelPart& all = *joined;
+  std::set<NodeId> nodes;
+  std::map<std::string, const ModelPart::Input*> inputs;
+  std::set<std::string> outputs;
+  for (const DerivedPart* part : parts) {
+    nodes.insert(part->nodes.nodes.begin(), part->nodes.nodes.end());
+    for (const ModelPart::Input& input : part->nodes.inputs) inputs.emplace(input.name, &input);
+    outputs.insert(part->nodes.outputs.begin(), part->nodes.outputs.end());
+  }
+  all.nodes.assign(nodes.begin(), nodes.end());
+  for (const auto& [name, input] : inputs) {
+    if (outputs.count(name) == 0) all.inputs.push_back(*input);
+  }
+  all.outputs.assign(outputs.begin(), outputs.end());
+  return joined;
+}
+
+absl::StatusOr<Planned> PlanParts(absl::Span<const DerivedPart* const> parts,
+                                  const PartImporter& importer) {
+  Planned made;
+  ANEMONE_ASSIGN_OR_RETURN(made.model, importer.import(Joined(parts)));
+  ANEMONE_ASSIGN_OR_RETURN(made.plan, MakePlan(made.model, importer.planning));
+  return made;
+}
+
+std::vector<std::string> ValuesBeyond(const Graph& graph) {
+  const FloatFacts facts = FloatFactsOf(graph, IntegerRangesOf(graph));
+  const BeyondFacts beyond(graph, facts);
+  std::vector<std::string> names;
+  for (size_t v = 0; v < graph.values.size(); ++v) {
+    const Value& value = graph.values[v];
+    if (!value.constant && IsFloating(value.type) && beyond.IsBeyond(static_cast<ValueId>(v))) {
+      names.push_back(value.name);
+    }
+  }
+  return names;
+}
+
+struct NamedUnit {
+  const Network* network = nullptr;
+  const Unit* unit = nullptr;
+};
+using NamedUnits = absl::flat_hash_map<absl::string_view, NamedUnit>;
+
+NamedUnits UnitsWithConstants(const Plan& plan) {
+  NamedUnits units;
+  for (const Segment& segment : plan.segments) {
+    for (const Unit& unit : segment.network.units) {
+      if (HasConstants(unit)) units.emplace(unit.name, NamedUnit{&segment.network, &unit});
+    }
+  }
+  return units;
+}
+
+// The units differ in the elements of constants, and in the names of what they read.
+bool IsAlike(const NamedUnit& a, const NamedUnit& b) {
+  const std::vector<Operand>&x = a.unit->bottoms, &y = b.unit->bottoms;
+  if (!CheckSameParams(*a.unit, *b.unit).ok() || x.size() != y.size()) return false;
+  for (size_t i = 0; i < x.size(); ++i) {
+    const bool is_constant = x[i].source == Operand::Source::kConstant;
+    if (is_constant != (y[i].source == Operand::Source::kConstant)) return false;
+    if (a.network->DimsOf(x[i]) != b.network->DimsOf(y[i])) return false;
+  }
+  return true;
+}
+
+bool HasEqualConstants(const NamedUnit& a, const NamedUnit& b) {
+  const std::vector<Tensor>&x = a.unit->weights, &y = b.unit->weights;
+  if (!std::equal(x.begin(), x.end(), y.begin(), y.end(), SameTensor)) return false;
+  for (size_t i = 0; i < a.unit->bottoms.size(); ++i) {
+    const Operand &of_a = a.unit->bottoms[i], &of_b = b.unit->bottoms[i];
+    if (of_a.source != Operand::Source::kConstant) continue;
+    if (!SameTensor(a.network->constants[of_a.index].tensor,
+                    b.network->constants[of_b.index].tensor)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+NamedUnit UnitAt(const Plan& plan, const ConstantPlace& place) {
+  const Network& network = plan.segments[place.segment].network;
+  return {&network, &network.units[place.index]};
+}
+
+// Constants of the networks, each with the units that read it.
+using ConstantReaders = std::map<ConstantPlace, std::set<ConstantPlace>>;
+ConstantReaders ReadersOfConstants(const Plan& plan) {
+  ConstantReaders readers;
+  for (size_t s = 0; s < plan.segments.size(); ++s) {
+    const Network& network = plan.segments[s].network;
+    for (size_t i = 0; i < network.units.size(); ++i) {
+      for (const Operand& bottom : network.units[i].bottoms) {
+        if (bottom.source != Operand::Source::kConstant) continue;
+        readers[{static_cast<int>(s), bottom.index}].insert(
+            {static_cast<int>(s), static_cast<int>(i)});
+      }
+    }
+  }
+  return readers;
+}
+
+bool AreClosed(const std::vector<ConstantPlace>& units, const Plan& plan,
+               const ConstantReaders& readers) {
+  const std::set<ConstantPlace> own(units.begin(), units.end());
+  return std::all_of(own.begin(), own.end(), [&](const ConstantPlace& place) {
+    const std::vector<Operand>& bottoms = UnitAt(plan, place).unit->bottoms;
+    return std::all_of(bottoms.begin(), bottoms.end(), [&](const Operand& bottom) {
+      if (bottom.source != Operand::Source::kConstant) return true;
+      const std::set<ConstantPlace>& read = readers.at({place.segment, bottom.index});
+      return std::includes(own.begin(), own.end(), read.begin(), read.end());
+    });
+  });
+}
+
+// Makes parts of nodes around weights, and takes those that are proven.
+class PartMaker {
+ public:
+  PartMaker(const Graph& as_read, const Model& model, const Plan& plan, const WeightPlaces& plain)
+      : file_(as_read), plan_(plan), finder_(as_read, model, plan) {
+    AddParts(plain, UnitsByEntry(model, plain));
+  }
+
+  // The CPU segments that read rows of weights, of which all else is in proven parts.
+  std::map<std::string, std::vector<int>> TablesFor(const std::vector<DerivedPart>& proven) const {
+    std::set<absl::string_view> in_parts;
+    for (const DerivedPart& part : proven) {
+      in_parts.insert(part.weights.begin(), part.weights.end());
+    }
+    std::map<std::string, std::vector<int>> tables;
+    for (const Table& table : tables_) {
+      if (table.is_all || in_parts.count(table.weight) > 0) tables[table.weight] = table.segments;
+    }
+    return tables;
+  }
+
+  std::vector<DerivedPart> Proven(const PartImporter& importer) {
+    std::vector<const DerivedPart*> all;
+    for (const auto& [nodes, part] : parts_) all.push_back(&part);
+    if (all.empty()) return {};
+    const absl::StatusOr<Planned> made = PlanParts(all, importer);
+    if (!made.ok()) return {};
+    const NamedUnits before = UnitsWithConstants(plan_), now = UnitsWithConstants(made->plan);
+    const UnitNames names(made->model, made->plan);
+    std::set<OriginId> wrong;  // of nodes that have other constants in the parts
+    for (const auto& [name, unit] : now) {
+      const auto same = before.find(name);
+      if (same != before.end() && IsAlike(unit, same->second) &&
+          HasEqualConstants(unit, same->second)) {
+        continue;
+      }
+      const Origin* origin = names.Find(name);
+      if (origin == nullptr) return {};
+      wrong.insert(static_cast<OriginId>(origin - made->model.origins.data()));
+    }
+    const auto is_wrong = [&](NodeId id) {
+      const std::vector<OriginId>& origins = file_.nodes[id].origins;
+      return std::any_of(origins.begin(), origins.end(),
+                         [&](OriginId origin) { return wrong.count(origin) > 0; });
+    };
+    const ConstantReaders readers = ReadersOfConstants(plan_);
+    std::vector<DerivedPart> proven;
+    for (auto& [nodes, part] : parts_) {
+      const bool is_proven =
+          AreClosed(part.units, plan_, readers) &&
+          std::none_of(nodes.begin(), nodes.end(), is_wrong) &&
+          std::all_of(part.units.begin(), part.units.end(), [&](const ConstantPlace& place) {
+            return now.contains(UnitAt(plan_, place).unit->name);
+          });
+      if (is_proven) proven.push_back(std::move(part));
+    }
+    return proven;
+  }
+
+ private:
+  struct Table {
+    std::string weight;
+    std::vector<int> segments;
+    bool is_all = false;  // nothing else reads it
+  };
+
+  // By entry of the plan: the units whose constants are not plain.
+  std::map<int, std::vector<ConstantPlace>> UnitsByEntry(const Model& model,
+                                                         const WeightPlaces& plain) const {
+    std::map<int, std::vector<ConstantPlace>> units;
+    std::set<ConstantPlace> held, operands;
+    for (const auto& [name, weight] : plain.weights()) {
+      held.insert(weight.units.begin(), weight.units.end());
+      operands.insert(weight.operands.begin(), weight.operands.end());
+    }
+    const auto is_plain = [&](const ConstantPlace& place) {
+      const std::vector<Operand>& bottoms = UnitAt(plan_, place).unit->bottoms;
+      return held.count(place) > 0 ||
+             std::any_of(bottoms.begin(), bottoms.end(), [&](const Operand& bottom) {
+               return bottom.source == Operand::Source::kConstant &&
+                      operands.count({place.segment, bottom.index}) > 0;
+             });
+    };
+    const UnitNames names(model, plan_);
+    for (size_t s = 0; s < plan_.segments.size(); ++s) {
+      const Network& network = plan_.segments[s].network;
+      for (size_t i = 0; i < network.units.size(); ++i) {
+        const ConstantPlace place{static_cast<int>(s), static_cast<int>(i)};
+        if (!HasConstants(network.units[i]) || is_plain(place)) continue;
+        const Origin* origin = names.Find(network.units[i].name);
+        if (origin == nullptr) continue;
+        const auto id = static_cast<OriginId>(origin - model.origins.data());
+        units[finder_.EntryOf(id)].push_back(place);
+      }
+    }
+    return units;
+  }
+
+  void AddParts(const WeightPlaces& plain,
+                const std::map<int, std::vector<ConstantPlace>>& units_of) {
+    for (size_t v = 0; v < file_.values.size(); ++v) {
+      const Value& value = file_.values[v];
+      if (!value.constant || !IsWeight(*value.constant)) continue;
+      if (plain.Find(value.name) != nullptr) continue;
+      std::optional<PartFinder::Around> around = finder_.Find(static_cast<ValueId>(v));
+      if (!around) continue;
+      const std::vector<NodeId>& nodes = around->nodes.nodes;
+      if (!around->tables.empty()) {
+        tables_.push_back({value.name, std::move(around->tables), nodes.empty()});
+      }
+      if (nodes.empty()) continue;
+      DerivedPart& part = parts_[nodes];
+      part.weights.push_back(value.name);
+      if (part.weights.size() > 1) continue;
+      part.has_bounds = around->has_bounds;
+      std::set<int> entries;
+      for (NodeId id : nodes) {
+        for (OriginId origin : file_.nodes[id].origins) entries.insert(finder_.EntryOf(origin));
+      }
+      for (int entry : entries) {
+        const auto found = units_of.find(entry);
+        if (found == units_of.end()) continue;
+        part.units.insert(part.units.end(), found->second.begin(), found->second.end());
+      }
+      part.nodes = std::move(around->nodes);
+    }
+  }
+
+  const Graph& file_;
+  const Plan& plan_;
+  const PartFinder finder_;
+  std::map<std::vector<NodeId>, DerivedPart> parts_;  // by their nodes
+  std::vector<Table> tables_;
+};
+
+}  // namespace
+
+PartImporter PartImporterOf(const LoadSetup& setup, const ImportOptions& importing) {
+  PartImporter importer{.import = {}, .planning = setup.planning};
+  importer.planning.policy.aim = Policy::Aim::kMaxEngine;  // the nodes were put on the engine
+  importer.import = [&setup, importing](std::shared_ptr<const ModelPart> part) {
+    const MemoryLimit memory(setup.settings.memory_limit);
+    const ModelLimits limits(setup.settings.limits);
+    ImportOptions options = importing;
+    options.part = std::move(part);
+    options.find_sizes = false;
+    return setup.import(options);
+  };
+  return importer;
+}
+
+DerivedWeights FindDerivedWeights(const Graph& as_read, const Model& model, const Plan& plan,
+                                  const WeightPlaces& plain, const PartImporter& importer) {
+  DerivedWeights derived;
+  if (HasLoops(plan)) return derived;
+  PartMaker maker(as_read, model, plan, plain);
+  derived.parts = maker.Proven(importer);
+  derived.tables = maker.TablesFor(derived.parts);
+  derived.beyond = ValuesBeyond(model.graph);
+  return derived;
+}
+
+bool AreUnitsOf(const DerivedPart& part, const Plan& plan) {
+  const auto is_there = [&](const ConstantPlace& place) {
+    return place.segment < static_cast<int>(plan.segments.size()) &&
+           place.index < static_cast<int>(plan.segments[place.segment].network.units.size());
+  };
+  return std::all_of(part.units.begin(), part.units.end(), is_there) &&
+         AreClosed(part.units, plan, ReadersOfConstants(plan));
+}
+
+std::optional<DerivedConstants> DeriveConstants(const std::set<std::string>& weights,
+                                                const WeightPlaces& places,
+                                                const PartImporter& importer, const Plan& plan) {
+  DerivedConstants derived;
+  std::set<const DerivedPart*> found;
+  bool has_bounds = false;
+  for (const std::string& name : weights) {
+    const DerivedPart* part = places.FindPart(name);
+    const bool is_table = places.derived().tables.count(name) > 0;
+    if (part == nullptr && !is_table) return std::nullopt;
+    if (part != nullptr) found.insert(part);
+    if (is_table) derived.tables.insert(name);
+    has_bounds = has_bounds || is_table || part->has_bounds;
+  }
+  if (has_bounds) {
+    const absl::StatusOr<Model> whole = importer.import(nullptr);
+    if (!whole.ok() || ValuesBeyond(whole->graph) != places.derived().beyond) return std::nullopt;
+  }
+  if (found.empty()) return derived;
+  const std::vector<const DerivedPart*> parts(found.begin(), found.end());
+  const absl::StatusOr<Planned> made = PlanParts(parts, importer);
+  if (!made.ok()) return std::nullopt;
+  NamedUnits before;
+  for (const Segment& segment : plan.segments) {
+    for (const Unit& unit : segment.network.units) {
+      before.emplace(unit.name, NamedUnit{&segment.network, &unit});
+    }
+  }
+  const NamedUnits now = UnitsWithConstants(made->plan);
+  for (const auto& [name, unit] : now) {
+    const auto same = before.find(name);
+    if (same == before.end() || !IsAlike(unit, same->second)) return std::nullopt;
+  }
+  std::set<ConstantPlace> units;
+  for (const DerivedPart* part : parts) units.insert(part->units.begin(), part->units.end());
+  for (const ConstantPlace& place : units) {
+    const Unit& unit = *UnitAt(plan, place).unit;
+    const auto found = now.find(unit.name);
+    if (found == now.end()) return std::nullopt;
+    const auto& [network, made_unit] = found->second;
+    NewConstants& changed = derived.of_units[place.segment];
+    if (!made_unit->weights.empty()) changed.units.push_back({place.index, made_unit->weights});
+    for (size_t i = 0; i < unit.bottoms.size(); ++i) {
+      if (unit.bottoms[i].source != Operand::Source::kConstant) continue;
+      changed.operands.push_back(
+          {unit.bottoms[i].index, network->constants[made_unit->bottoms[i].index].tensor});
+    }
+  }
+  return derived;
+}
+
+}  // namespace anemone
