@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -192,12 +193,21 @@ absl::StatusOr<Runs> Reference::Disturbed(const std::vector<Place>& places) cons
 
 void Reference::AskRules(const std::vector<Place>& places, Runs& runs,
                          std::vector<double>& inner) const {
+  std::set<std::string> constants;
+  for (const Leaf& leaf : graph_->leaves) {
+    if (leaf.constant) constants.insert(leaf.name);
+  }
   for (size_t n = 0; n < sessions_.size(); ++n) {
     const onnx::NodeProto& node = graph_->nodes[n];
     const int units = places[n].on_engine ? places[n].units : 0;
-    const NodeRun run = {node, runs.values[0], units, graph_->numerics == "exact"};
+    const NodeRun run = {node, runs.values[0], units, graph_->numerics == "exact", constants};
     const char* rule = OpeningRule(run);
     inner[n] = InnerMagnitude(run);
+    if (std::all_of(node.input().begin(), node.input().end(), [&](const std::string& name) {
+          return name.empty() || constants.count(name) != 0;
+        })) {
+      constants.insert(node.output().begin(), node.output().end());
+    }
     for (const std::string& name : node.input()) {
       const auto open = runs.open.find(name);
       if (rule == nullptr && open != runs.open.end()) rule = open->second.c_str();

@@ -135,7 +135,7 @@ constexpr OpeningRow kOpening[] = {
      [](const NodeRun& run, const Ranges&) {
        return std::any_of(run.node.input().begin(), run.node.input().end(),
                           [&](const std::string& name) {
-                            if (name.empty()) return false;
+                            if (run.constants.count(name) == 0) return false;
                             const Range range = RangeOf(run.values, std::vector<std::string>{name});
                             return range.has_nan && range.elements == 1;
                           });

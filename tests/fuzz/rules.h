@@ -7,7 +7,8 @@
 #ifndef ANEMONE_TESTS_FUZZ_RULES_H_
 #define ANEMONE_TESTS_FUZZ_RULES_H_
 
-#include <vector>
+#include <set>
+#include <string>
 
 #include "tests/fuzz/graph.h"
 
@@ -19,6 +20,7 @@ struct NodeRun {
   const Values& values;
   int units;   // the number of its engine units; 0: it is on the CPU
   bool exact;  // numerics
+  const std::set<std::string>& constants;  // values that depend on no input
 };
 
 // The rule that excludes the node's outputs; null if there is none.

@@ -1,5 +1,6 @@
 """Sessions used continuously: models of several kinds in many threads, caches that grow and are emptied, forks,
-new sessions, new weights while others run, sizes that change, texts that are not generated to their end.
+new sessions, new weights while others run, sizes that change, texts that are not generated to their end, runs
+that a limit of time ends.
 Memory must not grow, and every output must stay the same, bit for bit.
 
     tests/python/soak_test.py [SECONDS]
@@ -20,7 +21,7 @@ import numpy as np  # noqa: E402
 import onnxruntime_ep_ane as ane  # noqa: E402
 import small_models  # noqa: E402
 from grouped_decoder import grouped_decoder  # noqa: E402
-from onnx import TensorProto, helper  # noqa: E402
+from onnx import TensorProto, helper, parser  # noqa: E402
 from small_decoder import decoder  # noqa: E402
 from support import PackageTest  # noqa: E402
 
@@ -136,9 +137,35 @@ class Texts:
         yield self.want[:length], made
 
 
+class Stopped:
+    """Runs of a loop with an engine segment: short ones, and some that only the limit of time ends."""
+
+    LIMIT = 2  # seconds
+
+    def __init__(self, test):
+        made = parser.parse_model(
+            '<ir_version: 10, opset_import: ["" : 21]> g (int64 n, float[4] x) => (float[4] y) { '
+            "t = Constant<value = bool {1}>() y = Loop(n, t, x) <body = b (int64 i, bool k, float[4] v) => "
+            "(bool o, float[4] w) { o = Identity(k) a = Relu(v) w = Sigmoid(a) }> }")
+        self.session = ane.Session(test.write(made, "stopped.onnx"), threads=1, time_limit=self.LIMIT)
+        self.want = self.run(5)
+
+    def run(self, trips):
+        return self.session.run({"n": np.int64(trips), "x": np.arange(4, dtype=np.float32)})["y"].tobytes()
+
+    def work(self, random):
+        if random.integers(20) == 0:
+            try:
+                self.run(2**60)
+                yield TimeoutError, None
+            except TimeoutError:
+                yield None, None
+        yield self.want, self.run(5)
+
+
 class Soak(PackageTest):
     def test_memory_is_flat_and_outputs_are_right(self):
-        kinds = [kind(self) for kind in (Contexts, Weights, Sizes, Texts)]
+        kinds = [kind(self) for kind in (Contexts, Weights, Sizes, Texts, Stopped)]
         end = time.monotonic() + SECONDS
 
         def work(worker):
