@@ -7,6 +7,7 @@ read-only disk, closed streams, interrupts, damaged entries of the cache, many p
 import os
 import pathlib
 import re
+import select
 import shutil
 import signal
 import struct
@@ -22,7 +23,7 @@ ANEMONE, PRELOAD = sys.argv.pop(1), sys.argv.pop(1)
 MIB = 1 << 20
 # Commands that write no files.
 WITHOUT_FILES = {
-    "bench": Work("bench {in}/net.onnx --runs 3"),
+    "bench": Work("bench {in}/net.onnx --repeat 3"),
     "confirm": Work("confirm conv --input 1x8x16x16 --const weight=8x8x1x1 --target all"),
     "units": Work("units --json"),
     "targets": Work("targets --json"),
@@ -85,6 +86,9 @@ class Surroundings(unittest.TestCase):
             self.assertIn(command, said)
             self.assertIn(command, {work.words.split()[0] for work in ALL.values()})
         self.assertEqual(set(ALL) - OTHER_WAYS, {*commands, "docs"})
+        for name in ALL:
+            with self.subTest(name):
+                self.assertIn(self.known(name)[0], (0, 3))  # 3: a node is on the CPU
 
     def test_no_command_uses_a_network(self):
         """Calls of socket() and getaddrinfo() are counted (preload.cc)."""
@@ -191,6 +195,37 @@ class Surroundings(unittest.TestCase):
                             self.assertIn(content, (after[path], before.get(path)), path)
         print(f"{met} interrupts", flush=True)
         self.assertGreater(met, 0)
+
+    def test_an_interrupt_ends_a_command_whose_output_nobody_reads(self):
+        """The pipe is full, so each command waits in its first write, however short it is."""
+        for name, work in ALL.items():
+            with self.subTest(name):
+                place = self.place("unread")
+                place.prepare(work)
+                start = time.monotonic()
+                said = place.run(work).stdout
+                took = time.monotonic() - start
+                self.assertNotEqual(b"", said)
+                place.prepare(work)
+                reading, writing = os.pipe()
+                os.set_blocking(writing, False)
+                while True:
+                    try:
+                        os.write(writing, bytes(select.PIPE_BUF))
+                    except BlockingIOError:
+                        break
+                os.set_blocking(writing, True)
+                process = subprocess.Popen(place.words(work.words), stdin=subprocess.DEVNULL, stdout=writing,
+                                           stderr=subprocess.PIPE, env=place.environment(work))
+                os.close(writing)
+                time.sleep(1.5 * took)
+                self.assertIsNone(process.poll())
+                process.send_signal(signal.SIGINT)
+                said = process.communicate(timeout=30)[1].decode()
+                os.close(reading)
+                # A shell tells of a process that SIGINT ended as 130.
+                self.assertIn(process.returncode, (-signal.SIGINT, 130), said)
+                self.assertEqual([], place.leftovers())
 
     def test_damaged_entries_of_the_cache(self):
         work = WORKS["cache-hit"]
