@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "kernels/lowering.h"
 #include "kernels/shared/bounds.h"
+#include "kernels/shared/over_limit.h"
 
 namespace anemone {
 
@@ -58,8 +58,7 @@ inline absl::StatusOr<std::vector<int64_t>> ConstantIntegers(LowerContext& c, co
   }
   // A fill of any size is only a few bytes in a file, so a small file may have a huge constant.
   if (constant->elements() > MostIntegers()) {
-    return c.NotLowered(absl::StrCat("parameter input with more than ", MostIntegers(),
-                                     " elements; ", RaiseText(ModelLimit::kListElements)));
+    return RefuseOverLimit(c, ModelLimit::kListElements, "parameter input with");
   }
   auto values = IntegersOf(*constant);
   if (!values) {

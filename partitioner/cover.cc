@@ -17,6 +17,7 @@
 #include "kernels/integers.h"
 #include "kernels/rewrites/recurrence.h"
 #include "kernels/shared/clamps.h"
+#include "kernels/shared/over_limit.h"
 #include "rule_table.h"  // generated
 
 namespace anemone {
@@ -324,9 +325,10 @@ class Chooser {
         Take(std::move(cover));
         return absl::OkStatus();
       }
-      // Units that the target accepts are refused by the range alone, which is the better reason.
-      const bool is_range = cover.verdict.own_rule == kFp16Range;
-      if (!first || is_range) first = std::move(cover);
+      // Better reasons: units that the target accepts and only the range refuses, and a limit that
+      // the user can raise.
+      const std::string& rule = cover.verdict.own_rule;
+      if (!first || rule == kFp16Range || rule == kModelLimit) first = std::move(cover);
     }
     if (!first) first = Cover{.nodes = {id}, .verdict = Uncovered(node, options_)};
     Take(*std::move(first));

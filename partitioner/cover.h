@@ -49,8 +49,8 @@ struct Cover {
   std::vector<NodeId> nodes;               // the anchor last
   std::shared_ptr<const Lowered> lowered;  // null if no lowering wrote units
   bool rewritten = false;
-  // Accepted, or the reason of the first lowering of the node alone. The rule `fp16-range` goes
-  // first.
+  // Accepted, or the reason of the first lowering of the node alone. The rules `fp16-range` and
+  // `model-limit` go first.
   Verdict verdict;
 };
 

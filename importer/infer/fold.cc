@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "base/bool_element.h"
+#include "base/byte_sizes.h"
 #include "base/deadline.h"
 #include "base/memory_limit.h"
 #include "base/model_limits.h"
@@ -110,6 +111,7 @@ class Folder {
   absl::Status TryEvaluate(Walk& walk, absl::Span<const Node> nodes);
   void Refuse(Walk& walk, Node& node, const absl::Status& why);
   void WarnKept(const Node& node, const std::string& why);
+  void WarnOverLimit(const Node& node, ModelLimit limit);
 
   Model& model_;
   const Evaluator& evaluate_;
@@ -120,7 +122,8 @@ class Folder {
   int64_t growth_ = 0;        // bytes of all folded results minus the bytes of their inputs
   int64_t unrolled_ = 0;      // nodes of all unrolled Loops and Scans
   int lifts_left_ = kMostLifts;
-  absl::flat_hash_set<std::pair<std::string, std::string>> kept_;  // operator, reason
+  // Operator and reason, or rule and place, of warnings about nodes that stay as they are.
+  absl::flat_hash_set<std::pair<std::string, std::string>> kept_;
 };
 
 absl::Status Folder::WalkGraph(Graph& graph) {
@@ -285,7 +288,11 @@ absl::StatusOr<bool> Folder::Unroll(Walk& walk, const Node& node) {
     if (HasInput(node, i)) ANEMONE_RETURN_IF_ERROR(ConstantOf(node.inputs[i]).status());
   }
   const int64_t size = UnrolledSize(walk.graph, node);
-  if (size == 0 || unrolled_ + size > ValueOf(ModelLimit::kUnrolledNodes)) return false;
+  if (size == 0) return false;
+  if (unrolled_ + size > ValueOf(ModelLimit::kUnrolledNodes)) {
+    WarnOverLimit(node, ModelLimit::kUnrolledNodes);
+    return false;
+  }
   unrolled_ += size;
   ANEMONE_RETURN_IF_ERROR(VisitInstead(walk, Unrolled(node, walk.graph, names_)));
   return true;
@@ -323,6 +330,23 @@ void Folder::WarnKept(const Node& node, const std::string& why) {
        "docs/contrib_operators.md lists the supported forms"});
 }
 
+// Warns once per node, because a body is walked several times.
+void Folder::WarnOverLimit(const Node& node, ModelLimit limit) {
+  const bool loop = limit == ModelLimit::kUnrolledNodes;
+  const char* rule = loop ? "not-unrolled" : "not-folded";
+  std::string place = PlaceOf(model_, node);
+  if (!kept_.emplace(rule, place).second) return;
+  model_.warnings.push_back(
+      {rule, std::move(place),
+       loop ? absl::StrCat("the loop stays a loop: all unrolled loops together would become more "
+                           "than ",
+                           ValueOf(limit), " nodes")
+            : absl::StrCat("its inputs are constant, but all folded constants together would grow "
+                           "by more than ",
+                           BytesText(ValueOf(limit))),
+       RaiseText(limit)});
+}
+
 // CastLike uses only the type of its second operand. If that is known and the first operand is
 // constant, CastLike becomes Cast and can be folded.
 void Folder::CastConstant(Walk& walk, Node& node) const {
@@ -357,7 +381,11 @@ absl::StatusOr<bool> Folder::CanEvaluate(Walk& walk, const Node& node) {
     }
   }
   const std::optional<int64_t> growth = GrowthOf(walk.graph, node);
-  if (!growth.has_value() || growth_ + *growth > ValueOf(ModelLimit::kFoldedBytes)) return false;
+  if (!growth.has_value()) return false;
+  if (growth_ + *growth > ValueOf(ModelLimit::kFoldedBytes)) {
+    WarnOverLimit(node, ModelLimit::kFoldedBytes);
+    return false;
+  }
   growth_ += *growth;
   return true;
 }

@@ -16,7 +16,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "base/memory_limit.h"
 #include "base/status_macros.h"
 #include "engine/constant.h"
@@ -25,6 +24,7 @@
 #include "kernels/node_inputs.h"
 #include "kernels/shared/borders.h"
 #include "kernels/shared/bounds.h"
+#include "kernels/shared/over_limit.h"
 #include "kernels/units/concat.h"
 #include "kernels/units/input_view.h"
 #include "kernels/units/padding.h"
@@ -114,8 +114,8 @@ absl::StatusOr<Form> ReadForm(const Node& node, LowerContext& c) {
 absl::Status ReadKernel(LowerContext& c, Form& form) {
   if (form.kernel) return absl::OkStatus();
   if (form.stored->elements() > MostKernelElements()) {
-    return c.NotLowered(absl::StrCat("convolution whose kernel is too large to be divided; ",
-                                     RaiseText(ModelLimit::kKernelElements)));
+    return RefuseOverLimit(c, ModelLimit::kKernelElements,
+                           "convolution that must be divided and whose kernel has");
   }
   form.kernel = Kernel(*form.stored);
   return absl::OkStatus();
@@ -172,8 +172,8 @@ absl::Status Fold(LowerContext& c, Form& form, Axis axis) {
   const int64_t s = along.stride, taps = (along.kernel + s - 1) / s;
   const int64_t extent = (form.out[axis] - 1 + taps) * s;
   if (form.stored->elements() > MostKernelElements() / s) {
-    return c.NotLowered(absl::StrCat("convolution whose kernel is too large to be folded; ",
-                                     RaiseText(ModelLimit::kKernelElements)));
+    return RefuseOverLimit(c, ModelLimit::kKernelElements,
+                           "convolution that must be folded and whose kernel would have");
   }
   form.x = Extended(c, form.x, axis, along.pad_before, extent);
   form.x = PhasesToChannels(c, form.x, axis, s);

@@ -12,13 +12,13 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "base/memory_limit.h"
 #include "base/status_macros.h"
 #include "engine/constant.h"
 #include "kernels/conv/conv.h"
 #include "kernels/node_inputs.h"
 #include "kernels/shared/bounds.h"
+#include "kernels/shared/over_limit.h"
 #include "kernels/units/input_view.h"
 #include "kernels/units/reshape.h"
 #include "kernels/units/transpose.h"
@@ -116,9 +116,8 @@ absl::Status Lower(const Match& match, LowerContext& c) {
                                               static_cast<double>(h.taps()) *
                                               static_cast<double>(w.taps()) >
                                           MostKernelElements()) {
-    return c.NotLowered(
-        absl::StrCat("ConvTranspose whose kernel is too large to be split into phases; ",
-                     RaiseText(ModelLimit::kKernelElements)));
+    return RefuseOverLimit(c, ModelLimit::kKernelElements,
+                           "ConvTranspose whose kernel, split into phases, would have");
   }
 
   ConvParams conv;

@@ -14,6 +14,7 @@
 #include "kernels/node_inputs.h"
 #include "kernels/shared/bounds.h"
 #include "kernels/shared/extents.h"
+#include "kernels/shared/over_limit.h"
 #include "kernels/units/gather.h"
 #include "kernels/units/reshape.h"
 #include "kernels/units/transpose.h"
@@ -72,8 +73,7 @@ absl::StatusOr<Indices> ReadIndices(MilContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(indices.count, ElementCount(indices.shape));
   if (indices.count < 1) return c.Refuse(rule::kEmptyTensor);
   if (indices.count > MostIntegers()) {
-    return c.NotLowered(absl::StrCat("gather with more than ", MostIntegers(), " indices; ",
-                                     RaiseText(ModelLimit::kListElements)));
+    return RefuseOverLimit(c, ModelLimit::kListElements, "gather whose indices have");
   }
   if (!indices.operand) indices.values.resize(indices.count);
   return indices;

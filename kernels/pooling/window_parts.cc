@@ -4,7 +4,6 @@
 // of each element in each window. GlobalLpPool has a window that covers everything.
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "base/fp16.h"
 #include "base/status_macros.h"
 #include "kernels/activation/neuron.h"
@@ -14,6 +13,7 @@
 #include "kernels/shared/axis_matrix.h"
 #include "kernels/shared/borders.h"
 #include "kernels/shared/bounds.h"
+#include "kernels/shared/over_limit.h"
 #include "kernels/shared/window.h"
 #include "kernels/units/input_view.h"
 #include "kernels/units/reduction.h"
@@ -92,8 +92,8 @@ Operand MaximumAlong(LowerContext& c, Operand x, const AxisWindow& w) {
 Operand SumAlong(LowerContext& c, const Operand& x, const AxisWindow& w, bool mean,
                  bool counts_pads) {
   if (w.in > MostMatrixElements() / w.out)
-    return c.NotLowered(absl::StrCat("pooling along an axis too long for a matrix of weights; ",
-                                     RaiseText(ModelLimit::kMatrixElements)));
+    return RefuseOverLimit(c, ModelLimit::kMatrixElements,
+                           "pooling along an axis whose matrix of weights would have");
   Tensor matrix = Tensor::Zeros(DataType::kFloat, {w.out, w.in});
   auto* to = matrix.mutable_data<float>();
   const int64_t past = counts_pads ? w.in + w.along.pad_after : w.in;

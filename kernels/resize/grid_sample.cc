@@ -19,6 +19,7 @@
 #include "kernels/node_inputs.h"
 #include "kernels/resize/hat_weights.h"
 #include "kernels/shared/bounds.h"
+#include "kernels/shared/over_limit.h"
 #include "kernels/units/affine_transform.h"
 #include "kernels/units/goc.h"
 #include "kernels/units/input_view.h"
@@ -208,9 +209,8 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   const int64_t count = r.points();
   if (n * channels * h > MostMatrixElements() / count ||
       n * std::max(h, w) > MostMatrixElements() / count) {
-    return c.NotLowered(absl::StrCat("GridSample that needs more than ", MostMatrixElements(),
-                                     " weights or products; ",
-                                     RaiseText(ModelLimit::kMatrixElements)));
+    return RefuseOverLimit(c, ModelLimit::kMatrixElements,
+                           "GridSample whose weights or products would have");
   }
   Operand x = c.In(node.inputs[0]);
   Operand places = c.In(node.inputs[1]);
@@ -249,8 +249,7 @@ absl::Status LowerAffineGrid(const Match& match, LowerContext& c) {
   if (all < 1) return c.Refuse(rule::kEmptyTensor);
   const int64_t count = all / (to[0] * axes);
   if (count > MostMatrixElements())
-    return c.NotLowered(absl::StrCat("AffineGrid with more than ", MostMatrixElements(),
-                                     " points; ", RaiseText(ModelLimit::kMatrixElements)));
+    return RefuseOverLimit(c, ModelLimit::kMatrixElements, "AffineGrid whose axes would have");
   const auto taken = TakeMemory((axes + 1) * count * int64_t{sizeof(float)});
   std::vector<float> base((axes + 1) * count, 1);  // the last row stays 1
   for (int64_t i = 0; i < count; ++i) {

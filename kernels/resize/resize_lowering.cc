@@ -20,6 +20,7 @@
 #include "kernels/resize/resize_form.h"
 #include "kernels/shared/axis_matrix.h"
 #include "kernels/shared/bounds.h"
+#include "kernels/shared/over_limit.h"
 #include "kernels/units/broadcast.h"
 #include "kernels/units/reshape.h"
 #include "rule_table.h"  // generated
@@ -134,9 +135,7 @@ Operand InSoftware(NetworkBuilder& c, Operand x, SamplingMethod method,
       continue;
     }
     if (a.in * a.out > MostMatrixElements()) {
-      return c.NotLowered(absl::StrCat("Resize whose matrix would have more than ",
-                                       MostMatrixElements(), " weights; ",
-                                       RaiseText(ModelLimit::kMatrixElements)));
+      return RefuseOverLimit(c, ModelLimit::kMatrixElements, "Resize whose matrix would have");
     }
     x = Multiplied(c, x, a, at[i]);
   }

@@ -14,6 +14,7 @@
 #include "kernels/resize/resize_form.h"
 #include "kernels/shared/axis_matrix.h"
 #include "kernels/shared/bounds.h"
+#include "kernels/shared/over_limit.h"
 #include "rule_table.h"  // generated
 
 namespace anemone {
@@ -76,11 +77,11 @@ struct AxisWeights {
 
 absl::StatusOr<AxisWeights> WeightsOf(const ResizeForm& form, const ResizeAxis& axis,
                                       LowerContext& c) {
-  if (axis.in > MostMatrixElements() / axis.out || axis.in / axis.scale > kMostTaps * 256.0 ||
-      1 / axis.scale > kMostTaps) {
-    return c.NotLowered(absl::StrCat("Resize whose matrix would have more than ",
-                                     MostMatrixElements(), " weights; ",
-                                     RaiseText(ModelLimit::kMatrixElements)));
+  if (axis.in / axis.scale > kMostTaps * 256.0 || 1 / axis.scale > kMostTaps) {
+    return c.NotLowered("Resize that reads too many elements for each result");
+  }
+  if (axis.in > MostMatrixElements() / axis.out) {
+    return RefuseOverLimit(c, ModelLimit::kMatrixElements, "Resize whose matrix would have");
   }
   AxisWeights w{Tensor::Zeros(DataType::kFloat, {axis.out, axis.in}),
                 std::vector<bool>(axis.out, false)};
@@ -115,9 +116,8 @@ Operand WithOutside(LowerContext& c, const Operand& x, const ResizeForm& form,
   Dims dims;
   for (const ResizeAxis& axis : form.axes) dims[axis.axis] = axis.out;
   if (dims.elements() > MostMatrixElements()) {
-    return c.NotLowered(absl::StrCat("Resize with an extrapolation_value and more than ",
-                                     MostMatrixElements(), " results; ",
-                                     RaiseText(ModelLimit::kMatrixElements)));
+    return RefuseOverLimit(c, ModelLimit::kMatrixElements,
+                           "Resize with an extrapolation_value whose result has");
   }
   const auto taken = TakeMemory(dims.elements() * int64_t{sizeof(float)});
   std::vector<float> added(dims.elements(), 0);

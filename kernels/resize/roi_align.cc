@@ -8,7 +8,6 @@
 #include <tuple>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "kernels/activation/neuron.h"
 #include "kernels/attributes.h"
@@ -16,6 +15,7 @@
 #include "kernels/pooling/pooling.h"
 #include "kernels/resize/hat_weights.h"
 #include "kernels/shared/bounds.h"
+#include "kernels/shared/over_limit.h"
 #include "kernels/units/concat.h"
 #include "kernels/units/crop_resize.h"
 #include "kernels/units/goc.h"
@@ -191,9 +191,8 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   if (channels * h > MostMatrixElements() / (count * form.out_w) ||
       std::max(h, w) >
           MostMatrixElements() / (count * std::max(form.out_h, form.out_w) * form.samples)) {
-    return c.NotLowered(absl::StrCat("RoiAlign that needs more than ", MostMatrixElements(),
-                                     " weights or products; ",
-                                     RaiseText(ModelLimit::kMatrixElements)));
+    return RefuseOverLimit(c, ModelLimit::kMatrixElements,
+                           "RoiAlign whose weights or products would have");
   }
   Operand x = c.In(node.inputs[0]);
   Operand edges = c.In(node.inputs[1]);

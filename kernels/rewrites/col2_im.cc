@@ -3,12 +3,12 @@
 // blocks elements to the extent of the image.
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "kernels/attributes.h"
 #include "kernels/node_inputs.h"
 #include "kernels/shared/axis_matrix.h"
 #include "kernels/shared/bounds.h"
+#include "kernels/shared/over_limit.h"
 #include "kernels/shared/window.h"
 #include "kernels/units/reshape.h"
 #include "kernels/units/transpose.h"
@@ -22,9 +22,7 @@ struct ImageAxis {
   int64_t extent = 1;
 
   int64_t blocks() const { return along.WindowsIn(extent); }
-  bool IsSmall() const {
-    return blocks() >= 1 && along.kernel <= MostMatrixElements() / extent / blocks();
-  }
+  bool IsSmall() const { return along.kernel <= MostMatrixElements() / extent / blocks(); }
   // (extent, kernel * blocks).
   Tensor Matrix() const {
     const int64_t columns = along.kernel * blocks();
@@ -56,10 +54,9 @@ absl::StatusOr<std::vector<ImageAxis>> ReadAxes(const Node& node, LowerContext& 
     ImageAxis& axis = axes[2 - spatial + i];
     axis = {window[i], image[i]};
     if (axis.extent < 1) return c.Refuse(rule::kEmptyTensor);
+    if (axis.blocks() < 1) return c.NotLowered("Col2Im without blocks");
     if (!axis.IsSmall()) {
-      return c.NotLowered(absl::StrCat("Col2Im without blocks, or whose matrix would exceed ",
-                                       MostMatrixElements(), " elements; ",
-                                       RaiseText(ModelLimit::kMatrixElements)));
+      return RefuseOverLimit(c, ModelLimit::kMatrixElements, "Col2Im whose matrix would have");
     }
   }
   return axes;

@@ -6,7 +6,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "kernels/attributes.h"
 #include "kernels/elementwise/elementwise.h"
@@ -15,6 +14,7 @@
 #include "kernels/shared/axis_matrix.h"
 #include "kernels/shared/borders.h"
 #include "kernels/shared/bounds.h"
+#include "kernels/shared/over_limit.h"
 #include "kernels/units/concat.h"
 #include "kernels/units/input_view.h"
 
@@ -105,9 +105,7 @@ constexpr Lowering kLowerings[] = {{.op = "CumSum", .rewritten = true, .lower = 
 Operand RunningSums(NetworkBuilder& c, const Operand& x, Axis axis, bool exclusive, bool reverse) {
   const int64_t extent = c.DimsOf(x)[axis];
   if (extent > MostMatrixElements() / extent) {
-    return c.NotLowered(absl::StrCat("running sum whose matrix would have more than ",
-                                     MostMatrixElements(), " weights; ",
-                                     RaiseText(ModelLimit::kMatrixElements)));
+    return RefuseOverLimit(c, ModelLimit::kMatrixElements, "running sum whose matrix would have");
   }
   Tensor matrix = Tensor::Zeros(DataType::kFloat, {extent, extent});
   auto* to = matrix.mutable_data<float>();

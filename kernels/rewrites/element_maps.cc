@@ -18,6 +18,7 @@
 #include "kernels/node_inputs.h"
 #include "kernels/shared/bounds.h"
 #include "kernels/shared/extents.h"
+#include "kernels/shared/over_limit.h"
 #include "kernels/units/concat.h"
 #include "kernels/units/gather.h"
 #include "kernels/units/reshape.h"
@@ -45,8 +46,7 @@ absl::Status CheckMoved(LowerContext& c, const Shape& shape) {
   ANEMONE_ASSIGN_OR_RETURN(int64_t count, ElementCount(shape));
   if (count < 1) return c.Refuse(rule::kEmptyTensor);
   if (count > MostIntegers()) {
-    return c.NotLowered(absl::StrCat("gather or scatter of a tensor of more than ", MostIntegers(),
-                                     " elements; ", RaiseText(ModelLimit::kListElements)));
+    return RefuseOverLimit(c, ModelLimit::kListElements, "gather or scatter of a tensor of");
   }
   return absl::OkStatus();
 }

@@ -17,6 +17,7 @@
 #include "kernels/shared/axis_matrix.h"
 #include "kernels/shared/bounds.h"
 #include "kernels/shared/extents.h"
+#include "kernels/shared/over_limit.h"
 #include "kernels/units/input_view.h"
 #include "kernels/units/reshape.h"
 #include "kernels/units/transpose.h"
@@ -42,10 +43,15 @@ struct Transform {
     return q == 1 ? scale * std::sin(turn) : -scale * std::sin(turn);
   }
 
-  bool IsSmall() const {
+  // Fails if the matrix would be too large for `op`.
+  absl::Status CheckSize(LowerContext& c, absl::string_view op) const {
     constexpr int64_t kMostPoints = 8192;
-    return length <= kMostPoints && in <= length && bins <= length &&
-           bins * 2 <= MostMatrixElements() / (in * parts);
+    if (length > kMostPoints || in > length || bins > length) {
+      return c.NotLowered(absl::StrCat(op, " of more than ", kMostPoints, " points"));
+    }
+    if (bins * 2 <= MostMatrixElements() / (in * parts)) return absl::OkStatus();
+    return RefuseOverLimit(c, ModelLimit::kMatrixElements,
+                           absl::StrCat(op, " whose matrix would have"));
   }
 
   // (bins * 2, in * parts).
@@ -99,11 +105,7 @@ absl::Status LowerDft(const Match& match, LowerContext& c) {
                     .bins = to[axis],
                     .parts = from.back(),
                     .inverse = inverse != 0};
-  if (!t.IsSmall()) {
-    return c.NotLowered(absl::StrCat("DFT of more than 8192 points, or whose matrix exceeds ",
-                                     MostMatrixElements(), " weights; ",
-                                     RaiseText(ModelLimit::kMatrixElements)));
-  }
+  ANEMONE_RETURN_IF_ERROR(t.CheckSize(c, "DFT"));
   Operand x = c.In(node.inputs[0]);
   x = Transformed(c, x, from, axis, t);
   x = FromOnnxOrder(c, x, to);
@@ -176,11 +178,7 @@ absl::Status LowerStft(const Match& match, LowerContext& c) {
   f.transform.parts = from[2];
   f.unit = std::gcd(f.transform.length, f.step);
   if (from[1] < f.transform.length || to[1] < 1 || to[2] < 1) return c.Refuse(rule::kEmptyTensor);
-  if (!f.transform.IsSmall()) {
-    return c.NotLowered(absl::StrCat("STFT of more than 8192 points, or whose matrix exceeds ",
-                                     MostMatrixElements(), " weights; ",
-                                     RaiseText(ModelLimit::kMatrixElements)));
-  }
+  ANEMONE_RETURN_IF_ERROR(f.transform.CheckSize(c, "STFT"));
   ANEMONE_ASSIGN_OR_RETURN(std::vector<float> window, WindowOf(c, node, f.transform.length));
   Operand x = c.In(node.inputs[0]);
   x = ReshapeToDims(c, x, MakeDims(from[0], from[1], 1, from[2]));

@@ -5,13 +5,13 @@
 #include <limits>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "base/memory_limit.h"
 #include "base/status_macros.h"
 #include "kernels/attributes.h"
 #include "kernels/elementwise/elementwise.h"
 #include "kernels/node_inputs.h"
 #include "kernels/shared/bounds.h"
+#include "kernels/shared/over_limit.h"
 #include "rule_table.h"  // generated
 
 namespace anemone {
@@ -30,8 +30,7 @@ absl::Status Lower(const Match& match, LowerContext& c) {
   const int64_t rows = shape[shape.size() - 2], columns = shape.back();
   if (rows < 1 || columns < 1) return c.Refuse(rule::kEmptyTensor);
   if (rows > MostMatrixElements() / columns) {
-    return c.NotLowered(absl::StrCat("Trilu of matrices of more than ", MostMatrixElements(),
-                                     " elements; ", RaiseText(ModelLimit::kMatrixElements)));
+    return RefuseOverLimit(c, ModelLimit::kMatrixElements, "Trilu of matrices of");
   }
   // For k outside of -rows..columns, the triangle is the whole matrix or empty.
   const int64_t k = std::clamp(given[0], -rows, columns);

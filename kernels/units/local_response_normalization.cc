@@ -9,7 +9,6 @@
 #include <cmath>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "base/fp16.h"
 #include "base/status_macros.h"
 #include "engine/formats/mil_emitter.h"
@@ -19,6 +18,7 @@
 #include "kernels/elementwise/elementwise.h"
 #include "kernels/mil.h"
 #include "kernels/shared/bounds.h"
+#include "kernels/shared/over_limit.h"
 #include "kernels/units/goc.h"
 #include "math/core/half.h"
 #include "math/core/parallel.h"
@@ -216,9 +216,8 @@ Operand Composed(NetworkBuilder& c, const LrnParams& p, const Operand& x) {
   constexpr double kCeiling = 32768 * 1.01;  // numerics.json mac-ceiling; 1 % for rounding
   const int64_t channels = c.DimsOf(x).c();
   if (channels > MostMatrixElements() / channels) {
-    return c.NotLowered(
-        absl::StrCat("local response normalization whose matrix would have more than ",
-                     MostMatrixElements(), " weights; ", RaiseText(ModelLimit::kMatrixElements)));
+    return RefuseOverLimit(c, ModelLimit::kMatrixElements,
+                           "local response normalization whose matrix would have");
   }
   if (p.k != 0 && std::abs(p.k) < fp16::kSmallestNormal) {
     return c.NotLowered("local response normalization whose bias fp16 cannot hold");

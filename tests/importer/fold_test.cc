@@ -1,5 +1,6 @@
 #include "importer/infer/fold.h"
 
+#include "base/model_limits.h"
 #include "importer/infer/fold_rules.h"
 #include "importer/opset/opset.h"
 #include "tests/importer/against_ort.h"
@@ -239,6 +240,25 @@ TEST(Fold, ARefusedNodeStaysAndTheOthersAreFolded) {
   ASSERT_EQ(model->warnings.size(), 2);
   EXPECT_EQ(model->warnings[0].rule, "not-folded");
   EXPECT_EQ(model->warnings[0].where, "/#2");
+}
+
+TEST(Fold, WhatALimitKeepsIsWarnedOfOnce) {
+  const ModelLimits limits({{"folded-bytes", 64}, {"unrolled-nodes", 8}});
+  // The body is walked several times.
+  const auto model = Folded(
+      "g (float[1,64] x) => (float[1,64] y) { r = Constant<value_ints = [1, 16]>()"
+      "  s = Constant<value = float[1,4] {1, 2, 3, 4}>() n = Constant<value_int = 8>()"
+      "  y = Loop(n, , x) <body = b (int64 i, bool k, float[1,64] v) => (bool o, float[1,64] w)"
+      "  { o = Identity(k) t = Tile(s, r) w = Add(v, t) }> }",
+      WithEvaluator().evaluate);
+  ASSERT_THAT(model, IsOk());
+  ASSERT_EQ(model->warnings.size(), 2);
+  EXPECT_EQ(model->warnings[0].rule, "not-folded");
+  EXPECT_EQ(model->warnings[0].where, "/body:Loop_3/#1");
+  EXPECT_EQ(model->warnings[0].remedy, "--limit folded-bytes=N raises the limit");
+  EXPECT_EQ(model->warnings[1].rule, "not-unrolled");
+  EXPECT_EQ(model->warnings[1].where, "/#3");
+  EXPECT_EQ(model->warnings[1].remedy, "--limit unrolled-nodes=N raises the limit");
 }
 
 TEST(Fold, DataDependentShapesAreKnownAfterwards) {
