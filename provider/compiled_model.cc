@@ -182,7 +182,15 @@ class Writer : public ProgramStore {
     const Json manifest = {{"schema", 1},         {"kind", kKind},  {"version", kVersion},
                            {"program", kProgram}, {"files", names}, {"weights_version", version_},
                            {"settings", planning}};
-    return WriteUserFile(In(folder_, kManifest), {manifest.dump(2), "\n"});
+    std::string text;
+    try {
+      text = manifest.dump(2);
+    } catch (const Json::exception&) {
+      return absl::InvalidArgumentError(
+          "a name of a file, an input or a dimension is not UTF-8, so the manifest cannot hold it; "
+          "rename it");
+    }
+    return WriteUserFile(In(folder_, kManifest), {text, "\n"});
   }
 
   const absl::Status& stored() const { return stored_; }

@@ -72,6 +72,8 @@ absl::StatusOr<std::unique_ptr<NewFile>> NewFile::Make(const std::string& path) 
   return std::unique_ptr<NewFile>(new NewFile(path, *std::move(temporary)));
 }
 
+void NewFile::HideFromOthers() { ::fchmod(temporary_->file(), S_IRUSR | S_IWUSR); }
+
 absl::Status NewFile::Write(absl::string_view bytes) {
   return WriteAll(temporary_->file(), bytes, path_);
 }

@@ -29,6 +29,8 @@ class NewFile {
   // names the file and a remedy.
   static absl::StatusOr<std::unique_ptr<NewFile>> Make(const std::string& path);
 
+  // Only the owner may read and write the file, if the file system has such rights. Call it first.
+  void HideFromOthers();
   absl::Status Write(absl::string_view bytes);
   // Without `flush`, a crash of the machine soon after may leave a file with other content.
   absl::Status PutIntoPlace(bool flush = true);

@@ -226,7 +226,13 @@ absl::Status WriteSafetensors(const std::string& path, const std::map<std::strin
                     {"data_offsets", {at, at + size}}};
     at += size;
   }
-  std::string text = header.dump();
+  std::string text;
+  try {
+    text = header.dump();
+  } catch (const Json::exception&) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": the name of a tensor is not UTF-8, so the format cannot hold it"));
+  }
   text.resize((text.size() + 7) / 8 * 8, ' ');
   const uint64_t length = text.size();
   ANEMONE_ASSIGN_OR_RETURN(const auto file, NewFile::Make(path));

@@ -45,14 +45,14 @@ nb::dict Run(const Session& session, const nb::dict& values, const std::string& 
              const std::vector<std::string>& rows) {
   std::map<std::string, OnnxValue> inputs;
   for (const auto& [name, value] : values) {
-    inputs.emplace(nb::cast<std::string>(name), FromPython(value));
+    inputs.emplace(NameFromPython(name), FromPython(value));
   }
   auto outputs = Unlocked([&] {
     return rows.empty() ? session.RunValues(inputs, adapter) : session.RunRows(inputs, rows);
   });
   nb::dict made;
   for (const PortInfo& port : session.outputs()) {
-    made[port.name.c_str()] = ToPython(std::move(outputs.at(port.name)));
+    made[StrOfName(port.name)] = ToPython(std::move(outputs.at(port.name)));
   }
   return made;
 }
@@ -71,18 +71,18 @@ nb::object BitsOf(nb::handle surfaces, const std::string& port) {
 nb::dict RunSurfaces(const Surfaces& surfaces, const nb::dict& values) {
   std::map<std::string, OnnxValue> inputs;
   for (const auto& [name, value] : values) {
-    inputs.emplace(nb::cast<std::string>(name), FromPython(value));
+    inputs.emplace(NameFromPython(name), FromPython(value));
   }
   auto outputs = Unlocked([&] { return surfaces.Run(inputs); });
   nb::dict made;
-  for (auto& [name, value] : outputs) made[name.c_str()] = ToPython(std::move(value));
+  for (auto& [name, value] : outputs) made[StrOfName(name)] = ToPython(std::move(value));
   return made;
 }
 
 void UpdateWeights(Session& session, const nb::dict& arrays) {
   std::map<std::string, Tensor> weights;
   for (const auto& [name, array] : arrays) {
-    weights.emplace(nb::cast<std::string>(name), TensorFromPython(array));
+    weights.emplace(NameFromPython(name), TensorFromPython(array));
   }
   Done([&] { return session.UpdateWeights(weights); });
 }
@@ -107,7 +107,7 @@ const char* NameOf(PortKind kind) {
 nb::list PortsOf(const std::vector<PortInfo>& ports) {
   nb::list made;
   for (const PortInfo& port : ports) {
-    made.append(nb::make_tuple(port.name, std::string(DataTypeName(port.type)),
+    made.append(nb::make_tuple(StrOfName(port.name), std::string(DataTypeName(port.type)),
                                nb::tuple(nb::cast(port.dims)), port.has_default, NameOf(port.kind),
                                port.type_text));
   }
@@ -277,7 +277,7 @@ using Notes = std::map<std::string, std::string>;
 double StepOf(Trainer& trainer, const nb::dict& values) {
   std::map<std::string, Tensor> inputs;
   for (const auto& [name, value] : values) {
-    inputs.emplace(nb::cast<std::string>(name), TensorFromPython(value));
+    inputs.emplace(NameFromPython(name), TensorFromPython(value));
   }
   return Unlocked([&] { return trainer.Step(inputs); });
 }

@@ -82,6 +82,20 @@ nb::str StrOf(const std::string& text) {
   return nb::steal<nb::str>(made);
 }
 
+nb::str StrOfName(const std::string& name) {
+  PyObject* made =
+      PyUnicode_DecodeUTF8(name.data(), static_cast<Py_ssize_t>(name.size()), "surrogateescape");
+  if (made == nullptr) throw nb::python_error();
+  return nb::steal<nb::str>(made);
+}
+
+std::string NameFromPython(nb::handle name) {
+  PyObject* made = PyUnicode_AsEncodedString(name.ptr(), "utf-8", "surrogateescape");
+  if (made == nullptr) throw nb::python_error();
+  const auto bytes = nb::steal<nb::bytes>(made);
+  return {bytes.c_str(), bytes.size()};
+}
+
 Tensor TensorFromPython(nb::handle array) {
   const auto [name, dims, elements] =
       nb::cast<std::tuple<std::string, std::vector<int64_t>, nb::object>>(array);

@@ -48,6 +48,10 @@ DataType TypeNamed(const std::string& name);
 // Bytes in names and paths that are not UTF-8 are replaced, as in JSON.
 nb::str StrOf(const std::string& text);
 
+// Names that a caller gives back. Bytes that are not UTF-8 are surrogates, as in Python's paths.
+nb::str StrOfName(const std::string& name);
+std::string NameFromPython(nb::handle name);
+
 // Arrays of numbers are views, which keep the Python array alive.
 Tensor TensorFromPython(nb::handle array);
 OnnxValue FromPython(nb::handle value);

@@ -1,8 +1,8 @@
 #include "engine/formats/mil_emitter.h"
 
 #include <algorithm>
-#include <cctype>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "engine/constant.h"
@@ -19,8 +19,8 @@ MilType TensorType(const char* dtype, std::vector<int64_t> shape) {
 // A valid MIL name: letters, digits and underscores, and the first character is not a digit.
 std::string Identifier(const std::string& name) {
   std::string made;
-  for (char c : name) made += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
-  if (made.empty() || std::isdigit(static_cast<unsigned char>(made[0])))
+  for (char c : name) made += absl::ascii_isalnum(static_cast<unsigned char>(c)) ? c : '_';
+  if (made.empty() || absl::ascii_isdigit(static_cast<unsigned char>(made[0])))
     made = absl::StrCat("v", made);
   return made;
 }

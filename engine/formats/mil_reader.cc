@@ -1,14 +1,19 @@
-#include <cctype>
-#include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <set>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/charconv.h"
 #include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "anemone/tensor.h"
 #include "base/status_macros.h"
 #include "engine/formats/mil_program.h"
@@ -18,7 +23,24 @@ namespace {
 
 constexpr size_t kMostElements = size_t{1} << 20;  // larger tensors go into a weights file
 
-bool IsWord(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
+bool IsWord(char c) { return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '_'; }
+
+// As strtod() in the locale "C", whatever the program's locale is. False if `word` is no number.
+bool ParseNumber(absl::string_view word, double& number) {
+  const bool negative = absl::ConsumePrefix(&word, "-");
+  if (!negative) absl::ConsumePrefix(&word, "+");
+  if (absl::StartsWith(word, "-")) return false;
+  const bool is_hex = absl::ConsumePrefix(&word, "0x") || absl::ConsumePrefix(&word, "0X");
+  const char* const end = word.data() + word.size();
+  const auto [at, error] = absl::from_chars(
+      word.data(), end, number, is_hex ? absl::chars_format::hex : absl::chars_format::general);
+  if (at != end || error == std::errc::invalid_argument) return false;
+  if (error == std::errc::result_out_of_range && number > 1) {
+    number = std::numeric_limits<double>::infinity();
+  }
+  if (negative) number = -number;
+  return true;
+}
 
 class Parser {
  public:
@@ -72,7 +94,7 @@ class Parser {
 
   void Skip() {
     while (at_ < text_.size()) {
-      if (std::isspace(static_cast<unsigned char>(text_[at_]))) {
+      if (absl::ascii_isspace(static_cast<unsigned char>(text_[at_]))) {
         ++at_;
       } else if (text_.substr(at_, 2) == "//") {
         while (at_ < text_.size() && text_[at_] != '\n') ++at_;
@@ -213,9 +235,8 @@ class Parser {
     if (word == "true" || word == "false") return Json(word == "true");
     int64_t integer = 0;
     if (absl::SimpleAtoi(word, &integer)) return Json(integer);
-    char* end = nullptr;
-    const double number = std::strtod(word.c_str(), &end);
-    if (word.empty() || *end != '\0') return Wrong("want a number, true, false or a string");
+    double number = 0;
+    if (!ParseNumber(word, number)) return Wrong("want a number, true, false or a string");
     return Json(number);
   }
 

@@ -9,7 +9,6 @@
 #include "kernels/rewrites/einsum.h"
 
 #include <algorithm>
-#include <cctype>
 #include <map>
 #include <optional>
 #include <string>
@@ -17,6 +16,7 @@
 #include <vector>
 
 #include "absl/functional/function_ref.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
@@ -47,7 +47,7 @@ std::string Only(const std::string& from, Keep keep) {
 }
 
 std::string WithoutSpaces(const std::string& text) {
-  return Only(text, [](char ch) { return std::isspace(static_cast<unsigned char>(ch)) == 0; });
+  return Only(text, [](char ch) { return !absl::ascii_isspace(static_cast<unsigned char>(ch)); });
 }
 
 // A term such as "bij" with an ellipsis replaced by digits, one for each axis. ONNX's labels are

@@ -20,12 +20,6 @@ namespace {
 
 constexpr char kOwnKeys[] = "anemone.";
 
-// A package holds UTF-8 only.
-std::string Utf8(const std::string& text) {
-  return Json::parse(Json(text).dump(-1, ' ', false, Json::error_handler_t::replace))
-      .get<std::string>();
-}
-
 // Core ML has fields of its own for four keys, which may be written in any case.
 std::string FieldOf(const std::string& key) {
   std::string name = absl::AsciiStrToLower(key);
@@ -43,7 +37,7 @@ absl::StatusOr<Entries> ReadEntries(const char* option, const std::vector<std::s
     if (at == std::string::npos || at == 0) {
       return UsageError(absl::StrCat(option, " ", text, ": want NAME=TEXT"));
     }
-    if (entries.emplace(text.substr(0, at), Utf8(text.substr(at + 1))).second) continue;
+    if (entries.emplace(text.substr(0, at), Utf8Text(text.substr(at + 1))).second) continue;
     return UsageError(
         absl::StrCat(option, " ", text, ": '", text.substr(0, at), "' is given twice"));
   }
@@ -82,6 +76,11 @@ void Put(const std::string& key, std::string value, ModelText& text) {
 
 }  // namespace
 
+std::string Utf8Text(const std::string& text) {
+  return Json::parse(Json(text).dump(-1, ' ', false, Json::error_handler_t::replace))
+      .get<std::string>();
+}
+
 absl::StatusOr<ModelText> ModelText::Of(const std::string& path,
                                         const std::vector<std::string>& metadata,
                                         const std::vector<std::string>& descriptions) {
@@ -93,14 +92,14 @@ absl::StatusOr<ModelText> ModelText::Of(const std::string& path,
   ModelText text;
   if (model.model_version() != 0) text.version = absl::StrCat(model.model_version());
   text.description =
-      Utf8(model.doc_string().empty() ? model.graph().doc_string() : model.doc_string());
+      Utf8Text(model.doc_string().empty() ? model.graph().doc_string() : model.doc_string());
   for (const auto& entry : model.metadata_props())
-    Put(Utf8(entry.key()), Utf8(entry.value()), text);
+    Put(Utf8Text(entry.key()), Utf8Text(entry.value()), text);
   std::vector<std::string> names;
   for (const auto* ports : {&model.graph().input(), &model.graph().output()}) {
     for (const auto& port : *ports) {
       names.push_back(port.name());
-      if (!port.doc_string().empty()) text.ports[port.name()] = Utf8(port.doc_string());
+      if (!port.doc_string().empty()) text.ports[port.name()] = Utf8Text(port.doc_string());
     }
   }
   for (const auto& [key, value] : given) Put(key, value, text);

@@ -29,6 +29,9 @@ struct ModelText {
                                       const std::vector<std::string>& descriptions);
 };
 
+// With replacement characters for what is not UTF-8: a package holds no other text.
+std::string Utf8Text(const std::string& text);
+
 // UsageError: an entry has another form, is given twice, or has a key of Anemone's.
 absl::Status CheckMetadata(const std::vector<std::string>& metadata,
                            const std::vector<std::string>& descriptions);

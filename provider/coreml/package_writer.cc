@@ -20,6 +20,7 @@
 #include "base/status_macros.h"
 #include "engine/formats/mil_emitter.h"
 #include "engine/formats/mil_operations.h"
+#include "provider/coreml/metadata.h"
 #include "provider/coreml/mil_proto.h"
 #include "provider/coreml/program_writer.h"
 
@@ -56,7 +57,7 @@ void DescribeShape(const std::vector<int64_t>& shape, const PackageText::Port& t
 
 void Describe(const MilOutput& port, const PackageText::Port& text, spec::FeatureDescription& to) {
   to.set_name(port.name);
-  to.set_shortdescription(text.description);
+  to.set_shortdescription(Utf8Text(text.description));
   const std::vector<int64_t>& shape = *port.type.shape;
   if (text.is_image) {
     spec::ImageFeatureType& image = *to.mutable_type()->mutable_imagetype();
@@ -90,7 +91,7 @@ absl::StatusOr<spec::Model> ModelOf(const MilProgram& program, const MilOpset& o
     Describe(outputs[i], text.outputs[i], *description.add_output());
   }
   spec::Metadata& metadata = *description.mutable_metadata();
-  metadata.set_shortdescription(text.description);
+  metadata.set_shortdescription(Utf8Text(text.description));
   metadata.set_author(text.author);
   metadata.set_versionstring(text.version);
   metadata.set_license(text.license);

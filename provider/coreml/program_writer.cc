@@ -1,10 +1,10 @@
 #include "provider/coreml/program_writer.h"
 
 #include <algorithm>
-#include <cctype>
 #include <limits>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -116,8 +116,8 @@ std::optional<MilShape> MilShapeOf(const Value& value) {
 
 std::string Identifier(const std::string& name) {
   std::string made;
-  for (char c : name) made += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
-  if (made.empty() || std::isdigit(static_cast<unsigned char>(made[0]))) made.insert(0, "v");
+  for (char c : name) made += absl::ascii_isalnum(static_cast<unsigned char>(c)) ? c : '_';
+  if (made.empty() || absl::ascii_isdigit(static_cast<unsigned char>(made[0]))) made.insert(0, "v");
   return made;
 }
 

@@ -86,9 +86,10 @@ absl::StatusOr<Package> ReadPackage(absl::string_view bytes, std::shared_ptr<con
                                     std::vector<Tensor> sources = {});
 
 // Writes a package to `path`, atomically (provider/new_file.h). Returns the checksum of the file.
-// `flush` is that of NewFile::PutIntoPlace(). Errors: those of WritePackage and NewFile.
+// For a cache, only its owner can read it, and it is not flushed (NewFile::PutIntoPlace()). Errors:
+// those of WritePackage and NewFile.
 absl::StatusOr<uint64_t> SavePackage(const Package& package, const std::string& path,
-                                     bool flush = true);
+                                     bool for_cache = false);
 
 // Maps and reads the file. Errors: those of ReadPackage and MappedFile::Open, each with the path.
 absl::StatusOr<Package> OpenPackage(const std::string& path);

@@ -194,14 +194,16 @@ absl::StatusOr<std::string> WritePackage(const Package& package) {
   });
 }
 
-absl::StatusOr<uint64_t> SavePackage(const Package& package, const std::string& path, bool flush) {
+absl::StatusOr<uint64_t> SavePackage(const Package& package, const std::string& path,
+                                     bool for_cache) {
   return Guarded("write a package", [&]() -> absl::StatusOr<uint64_t> {
     Image image(package);
     ANEMONE_RETURN_IF_ERROR(image.Make());
     ANEMONE_ASSIGN_OR_RETURN(auto file, NewFile::Make(path));
+    if (for_cache) file->HideFromOthers();
     ANEMONE_RETURN_IF_ERROR(
         image.ForEach([&](absl::string_view piece) { return file->Write(piece); }));
-    ANEMONE_RETURN_IF_ERROR(file->PutIntoPlace(flush));
+    ANEMONE_RETURN_IF_ERROR(file->PutIntoPlace(/*flush=*/!for_cache));
     return image.checksum();
   });
 }

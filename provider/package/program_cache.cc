@@ -45,6 +45,12 @@ absl::string_view AfterKey(absl::string_view name) {
   return digits < kDigits ? "" : name.substr(digits);
 }
 
+// Whether another user could have written the file. The administrator's files are trusted, so that
+// an image of a container may have a filled cache.
+bool IsOfOthers(const struct stat& info) {
+  return (info.st_uid != ::geteuid() && info.st_uid != 0) || (info.st_mode & S_IWOTH) != 0;
+}
+
 // Opens a file for reading and updates its time of use. Does not follow links. Returns null if
 // there is no such file.
 absl::StatusOr<std::shared_ptr<const MappedFile>> Use(const std::string& path) {
@@ -53,6 +59,10 @@ absl::StatusOr<std::shared_ptr<const MappedFile>> Use(const std::string& path) {
   if (file < 0 && errno == ELOOP) return absl::InvalidArgumentError("the entry is a link");
   if (file < 0) return absl::ErrnoToStatus(errno, absl::StrCat("'", path, "': cannot be opened"));
   const absl::Cleanup close = [file] { ::close(file); };
+  struct stat info;
+  if (::fstat(file, &info) == 0 && S_ISREG(info.st_mode) && IsOfOthers(info)) {
+    return absl::InvalidArgumentError("the entry belongs to another user, or others can write it");
+  }
   ::futimens(file, nullptr);  // fails without harm if the folder is read-only
   return MappedFile::Map(file, path);
 }
@@ -199,7 +209,7 @@ absl::Status ProgramCache::Store(const CacheKey& key, const Package& package) {
   // Flushing takes longer than planning most models. An entry that a crash of the machine tears is
   // refused by its checksums, like any damaged one.
   const absl::Status status =
-      SavePackage(WithKey(package, key.Hex()), path, /*flush=*/false).status();
+      SavePackage(WithKey(package, key.Hex()), path, /*for_cache=*/true).status();
   Tidy();
   struct stat info;
   if (status.ok() && ::lstat(path.c_str(), &info) != 0) {

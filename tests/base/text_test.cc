@@ -23,7 +23,18 @@ TEST(Printable, EscapesWhatControlsTurnsOrPrintsNothing) {
                       "31m\u061c"),
             "\\u009b31m\\u061c");  // 9b begins a sequence too
   EXPECT_EQ(Printable("\u00e9 \u05d0 \u4e2d \U0001f600"), "\u00e9 \u05d0 \u4e2d \U0001f600");
-  EXPECT_EQ(Printable("cut \xe2\x80"), "cut \xe2\x80");
+}
+
+TEST(Printable, EscapesWhatIsNotUtf8) {
+  EXPECT_EQ(Printable("cut \xe2\x80"), "cut \\342\\200");
+  EXPECT_EQ(Printable("a\x9b"
+                      "31m\xff"),
+            "a\\23331m\\377");  // 9b begins a sequence on a terminal of 8 bits
+  EXPECT_EQ(Printable("\xc0\xaf \xe0\x80\xaf"),
+            "\\300\\257 \\340\\200\\257");                           // too long forms of '/'
+  EXPECT_EQ(Printable("\xed\xa0\x80"), "\\355\\240\\200");           // a surrogate
+  EXPECT_EQ(Printable("\xf4\x90\x80\x80"), "\\364\\220\\200\\200");  // above 10ffff
+  EXPECT_EQ(Printable("\xf4\x8f\xbf\xbf"), "\xf4\x8f\xbf\xbf");
 }
 
 TEST(Wrapped, BreaksLongLinesAtSpaces) {

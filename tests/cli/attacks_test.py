@@ -1,11 +1,13 @@
 """Known attacks on loaders of models (docs/known_attacks.md), and models that ask for too much: each ends in a
 result or in one clear error, in bounded time and memory, and reads and writes no file that is not its own."""
 
+import json
 import os
 import pathlib
 import resource
 import shutil
 import subprocess
+import time
 import unittest
 
 import numpy
@@ -206,6 +208,28 @@ class Files(AttackTest):
         self.expect_error(bounded("run", self.write(relu()), "--input", f"x={self.folder / 'x.npy'}"))
 
 
+    def test_a_file_that_is_cut_off_while_it_is_read(self):
+        made = add_w()
+        external(made.graph.initializer.add(name="w"), "large.bin", 0, 16)
+        path = self.write(made)
+        large = self.folder / "large.bin"
+        for words in (["compile", path, "-o", self.folder / "made"], ["compile", path, "-o", self.folder / "made", "--json"]):
+            with open(large, "wb") as file:
+                file.truncate(64 << 30)  # takes no space, and seconds to read
+            process = subprocess.Popen([str(ANEMONE), *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                       text=True, env=environment())
+            while process.poll() is None and "large.bin" not in pathlib.Path(f"/proc/{process.pid}/maps").read_text():
+                time.sleep(0.01)
+            os.truncate(large, 1 << 20)
+            said, error = process.communicate(timeout=60)
+            self.assertEqual(1, process.returncode, error)
+            self.assertRegex(error, "^anemone: error: a file became shorter, or could not be read, while it was used")
+            if "--json" in words:
+                self.assertIn("a file became shorter", json.loads(said)["error"])
+            self.assertEqual([], self.temporaries())
+            self.assertFalse((self.folder / "made").exists())
+
+
 class KnownModels(AttackTest):
     """Models that crashed ONNX's shape inference, its version converter, ONNX Runtime or TensorFlow Lite."""
 
@@ -313,6 +337,47 @@ class KnownModels(AttackTest):
             for byte in "\x1b\x07\u202e":
                 self.assertNotIn(byte, done.stderr + done.stdout)
             self.assertLess(len(done.stderr), 20_000)
+
+    def test_names_that_are_not_utf8(self):
+        """Every text and document is UTF-8, and no byte that is none reaches a terminal: 9b begins a sequence there."""
+        bad = b"\xff\x9b\xc3(\xed\xa0\x80z"  # as long as QQQQQQQQ
+        made = model([helper.make_node("Relu", ["xQQQQQQQQ"], ["mQQQQQQQQ"], name="nQQQQQQQQ", doc_string="QQQQQQQQ"),
+                      helper.make_node("oQQQQQQQQ", ["mQQQQQQQQ"], ["yQQQQQQQQ"], domain="dQQQQQQQQ")],
+                     [tensor("xQQQQQQQQ", ["QQQQQQQQ", 4])], [tensor("yQQQQQQQQ", [1, 4])], domains=["dQQQQQQQQ"])
+        made.graph.name = made.producer_name = made.doc_string = "QQQQQQQQ"
+        made.metadata_props.add(key="QQQQQQQQ", value="QQQQQQQQ")
+        unknown = self.folder / "unknown.onnx"
+        unknown.write_bytes(made.SerializeToString().replace(b"Q" * 8, bad))
+        made.graph.node[1].op_type, made.graph.node[1].domain = "Sin", ""
+        path = self.folder / "model.onnx"
+        path.write_bytes(made.SerializeToString().replace(b"Q" * 8, bad))
+        out = self.folder / "out"
+        documents = 0
+        for words in (["check", path, "-v"], ["check", path, "--json"], ["run", path, "--output-dir", out],
+                      ["run", path, "--json"], ["run", path, "--policy", "cpu"], ["bench", path, "--repeat", "2"],
+                      ["convert", path, "-o", out / "a.ane"], ["convert", path, "--to", "mlpackage", "-o", out / "a.mlpackage"],
+                      ["report", path, "-o", out / "a.html"], ["compile", path, "-o", out / "compiled"],
+                      ["diff", path, unknown], ["diff", path, unknown, "--json"], ["check", unknown, "--json"],
+                      ["run", unknown], ["run", unknown, "--json"], ["zoo", self.folder, "-o", out / "zoo"]):
+            with self.subTest(words=words):
+                bound = [] if words[0] == "zoo" else ["--shape", b"x" + bad + b"=1x4"]
+                done = subprocess.run([str(ANEMONE), *map(str, words), *bound], capture_output=True,
+                                      env=environment(), timeout=60)
+                refused = words[0] == "compile" or words[:2] == ["run", unknown]
+                wanted = 1 if refused else 3 if words[0] == "diff" else 0
+                self.assertEqual(wanted, done.returncode, done.stderr)
+                self.assertNotIn(b"json.exception", done.stderr)
+                self.assertNotIn(b"protobuf", done.stderr)
+                for text in (done.stdout, done.stderr):
+                    self.assertEqual(text, text.decode(errors="replace").encode())
+                if words[-1] == "--json":
+                    json.loads(done.stdout)
+                    documents += 1
+        for file in out.rglob("*"):
+            if file.suffix in (".json", ".jsonl", ".html", ".mil", ".js"):
+                file.read_bytes().decode()
+                documents += 1
+        self.assertGreater(documents, 8)
 
     def test_sparse_tensors_with_bad_indices(self):
         for indices, dims in (([-1], [1]), ([4], [1]), ([2**62], [1]), ([0, 9], [1, 2]), ([0], [1, 1, 1])):

@@ -227,6 +227,16 @@ class BadArrays(CliTest):
         self.expect_error(anemone("run", self.path, "--input", f"z={good}"), "no such input",
                           code=2)
 
+    def test_arrays_that_are_no_files_or_endless(self):
+        """None of them is read to its end. A pipe is read (run_test.py)."""
+        for name in ("zero.npy", "zero.pb"):
+            (self.folder / name).symlink_to("/dev/zero")
+        with open(self.folder / "large.pb", "wb") as file:
+            file.truncate(1 << 40)  # takes no space
+        for name, said in (("zero.npy", "is a device"), ("zero.pb", "is a device"), ("large.pb", "more than 2 GiB")):
+            done = anemone("run", self.path, "--input", f"x={self.folder / name}", timeout=20)
+            self.expect_error(done, name, said)
+
     def test_values_that_are_no_tensors(self):
         floats = helper.make_sequence_type_proto(helper.make_tensor_type_proto(TensorProto.FLOAT, None))
         sequence = helper.make_value_info("s", floats)

@@ -5,6 +5,8 @@ import pathlib
 import struct
 import sys
 import unittest
+import warnings
+import zipfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
@@ -98,6 +100,34 @@ class Patch(CliTest):
         numpy.savez(self.folder / "new.npz", **arrays_of(network(2)))
         self.document("patch", "patch", folder, "--weights", self.folder / "new.npz")
         self.assertEqual(self.outputs(self.write(network(2), "after.onnx")), self.outputs(folder))
+
+    def test_archives_that_lie(self):
+        """Nothing is taken from an archive whose entries are changed, hidden or ambiguous."""
+        _, folder = self.compiled()
+        path = self.folder / "new.npz"
+        numpy.savez(path, b=numpy.ones(32, numpy.float32))
+        good = path.read_bytes()
+        central = good.index(b"PK\x01\x02")
+        array = good.index(b"\x93NUMPY") + 128
+        # Where, in the first header of the entry and in the directory, or in the array.
+        for said, changes in (
+                ("'b.npy' is damaged", {array + 40: 0x41}),  # a bit of an element
+                ("'b.npy' is damaged", {central + 16: good[central + 16] ^ 1}),  # the checksum
+                ("'b.npy' is damaged", {30: ord("c")}),  # another name in the header of the entry
+                ("is encrypted", {central + 8: good[central + 8] | 1}),
+                ("is compressed", {central + 10: 8})):
+            with self.subTest(said, changes=changes):
+                changed = bytearray(good)
+                for at, byte in changes.items():
+                    changed[at] = byte
+                path.write_bytes(changed)
+                self.expect_error(anemone("patch", folder, "--weights", path, "-o", self.folder / "other"), said)
+        with warnings.catch_warnings(action="ignore"), zipfile.ZipFile(path, "w") as archive:
+            for _ in range(2):
+                archive.writestr("b.npy", good[array - 128:array + 128])
+        self.expect_error(anemone("patch", folder, "--weights", path, "-o", self.folder / "other"), "'b' is there twice")
+        path.write_bytes(good)
+        self.assertEqual(0, anemone("patch", folder, "--weights", path, "-o", self.folder / "other").returncode)
 
     def test_errors(self):
         path, folder = self.compiled()

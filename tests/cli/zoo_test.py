@@ -134,13 +134,22 @@ class Zoo(CliTest):
         self.lines()
 
     def test_the_hash_is_sha256(self):
-        random_bytes = random.Random(3).randbytes(200)
-        for size in (0, 1, 55, 56, 63, 64, 65, 119, 120, 128, 200):
+        random_bytes = random.Random(3).randbytes((16 << 20) + 100)  # it is read in pieces of 16 MiB
+        for size in (0, 1, 55, 56, 63, 64, 65, 119, 120, 128, 200, 16 << 20, (16 << 20) + 1, len(random_bytes)):
             self.put(f"{size}.onnx", random_bytes[:size])
         for name, line in self.zoo("--jobs", "4", code=1).items():
             size = int(name.removesuffix(".onnx"))
             wanted = hashlib.sha256(random_bytes[:size]).hexdigest() if size else ""
             self.assertEqual(wanted, line["sha256"], name)
+
+    def test_a_file_of_a_terabyte_does_not_stop_the_others(self):
+        self.put("net.onnx", relu())
+        with open(self.models / "large.onnx", "wb") as file:
+            file.truncate(1 << 40)  # takes no space
+        lines = self.zoo("--timeout", "5", "--jobs", "1", code=1)
+        self.assertEqual("ok", lines["net.onnx"]["status"])
+        self.assertNotEqual("ok", lines["large.onnx"]["status"])
+        self.assertEqual("", lines["large.onnx"]["sha256"])
 
     def test_time_and_memory_are_limited(self):
         self.put("net.onnx", relu())

@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <clocale>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
@@ -11,6 +12,8 @@
 #include <sstream>
 #include <streambuf>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "base/mapped_file.h"
 #include "engine/formats/mil_blobs.h"
@@ -79,6 +82,35 @@ TEST(Mil, ErrorsSayWhere) {
   EXPECT_THAT(error("x = x", "x = c"), invalid("'c' is not defined here"));
   EXPECT_THAT(error("([1, 1])", "([1])"), invalid("want 2 elements"));
   EXPECT_THAT(error("[1, 4, 8, 8]", "[1, -4, 8, 8]"), invalid("an invalid shape"));
+}
+
+TEST(Mil, NumbersAreThoseOfTheLocaleC) {
+  const auto number = [](std::string word) {
+    std::string text = kText;
+    const std::string from = "fp16(0x1p-1)";
+    text.replace(text.find(from), from.size(), "fp16(" + word + ")");
+    const auto program = ReadMil(text);
+    return program.ok() ? WriteMil(*program) : "";
+  };
+  // One that writes numbers with a comma, if the machine has one.
+  for (const char* locale : {"C", "de_DE.UTF-8", "de_DE", "fr_FR.UTF-8"}) {
+    if (std::setlocale(LC_ALL, locale) == nullptr) continue;
+    for (const auto& [word, same] :
+         std::vector<std::pair<const char*, const char*>>{{"0.5", "0x1p-1"},
+                                                          {"+.5e0", "0x1p-1"},
+                                                          {"0X1P-1", "0x1p-1"},
+                                                          {"-0x1.8p+1", "-0x1.8p+1"},
+                                                          {"1e-400", "0x0p+0"},
+                                                          {"1e400", "inf"},
+                                                          {"-inf", "-inf"},
+                                                          {"1.5", "0x1.8p+0"}}) {
+      EXPECT_THAT(number(word), HasSubstr(std::string("fp16(") + same + ")")) << word;
+    }
+    for (const char* word : {"0x", "1.2.3", "--1", "+-1", "1,5", "0xp1", "e5", "-"}) {
+      EXPECT_EQ(number(word), "") << word;
+    }
+  }
+  std::setlocale(LC_ALL, "C");
 }
 
 // No truncated or changed text may crash; most are errors.

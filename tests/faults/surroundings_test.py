@@ -41,6 +41,15 @@ FULL = {
     "16 KiB": "head -c $(($(stat -f -c '%a * %S' {out}) - 16384)) /dev/zero > {out}/filler",
     "read-only": "mount -o remount,ro {out}",
 }
+# Environments: a wrapper of the command. Each command has its usual result, with no variable that it needs.
+ENVIRONMENTS = {
+    "no variables": ["env", "-i"],
+    "no home": ["env", "-u", "HOME", "-u", "XDG_CACHE_HOME", "TMPDIR=/nonexistent"],
+    "a home that is not there": ["env", "HOME=/nonexistent/home", "TMPDIR=/dev/null"],
+    "a strange terminal": ["env", "COLUMNS=-1", "TERM=\x1b[31m", "LC_ALL=xx_YY", "TZ=:/etc/passwd"],
+    "a mask that hides all files": ["sh", "-c", 'umask 0777; exec "$@"', "sh"],  # root can read them
+    "a mask that hides none": ["sh", "-c", 'umask 0; exec "$@"', "sh"],
+}
 IN_NAMESPACE = subprocess.run(["unshare", "-m", "true"], check=False, capture_output=True).returncode == 0
 
 
@@ -151,6 +160,24 @@ class Surroundings(unittest.TestCase):
         for name in ("convert", "patch", "resume"):
             self.assertIn((name, "read-only"), refused)
             self.assertIn((name, "4 KiB"), refused)
+
+    def test_strange_environments(self):
+        for name in ("run", "cache-miss", "compile", "convert", "mlpackage", "report", "patch", "zoo", "train"):
+            work, (code, after) = WORKS[name], self.known(name)
+            for environment, wrapper in ENVIRONMENTS.items():
+                with self.subTest(name, environment=environment):
+                    if "umask 0777" in " ".join(wrapper) and os.geteuid() != 0:
+                        continue
+                    place = self.place("strange")
+                    place.prepare(work)
+                    # Only these two are needed; `env -i` drops the others.
+                    kept = [f"{key}={os.environ[key]}" for key in ("LD_LIBRARY_PATH",) if key in os.environ]
+                    kept.append(f"ANEMONE_PROGRAM_CACHE={place.environment(work)['ANEMONE_PROGRAM_CACHE']}")
+                    place.wrapper = [*wrapper, *(kept if wrapper[0] == "env" else [])]
+                    done = place.run(work)
+                    self.assertEqual(code, done.returncode, done.stderr)
+                    self.assertEqual(after, place.state())
+                    self.assertEqual([], place.leftovers())
 
     def test_closed_streams(self):
         """A file that is opened then gets the number of the stream, and must not get what is printed."""

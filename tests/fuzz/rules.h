@@ -18,8 +18,8 @@ namespace anemone::fuzz {
 struct NodeRun {
   const onnx::NodeProto& node;
   const Values& values;
-  int units;   // the number of its engine units; 0: it is on the CPU
-  bool exact;  // numerics
+  int units;                               // the number of its engine units; 0: it is on the CPU
+  bool exact;                              // numerics
   const std::set<std::string>& constants;  // values that depend on no input
 };
 

@@ -101,6 +101,15 @@ std::string Bytes(std::initializer_list<std::pair<uint32_t, int>> numbers) {
   return bytes;
 }
 
+uint32_t CrcOfZip(absl::string_view bytes) {
+  uint32_t crc = ~uint32_t{0};
+  for (const char byte : bytes) {
+    crc ^= static_cast<unsigned char>(byte);
+    for (int bit = 0; bit < 8; ++bit) crc = crc >> 1 ^ (0xedb88320 & (0 - (crc & 1)));
+  }
+  return ~crc;
+}
+
 std::vector<std::string> NpzFiles() {
   std::string header = "{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }";
   header.resize(117, ' ');
@@ -111,8 +120,15 @@ std::vector<std::string> NpzFiles() {
   const std::string name = "x.npy";
   const auto length = static_cast<uint32_t>(name.size());
   // What both headers have in common: from the version to the length of an extra field.
-  const std::string entry =
-      Bytes({{20, 2}, {0, 2}, {0, 2}, {0, 4}, {0, 4}, {size, 4}, {size, 4}, {length, 2}, {0, 2}});
+  const std::string entry = Bytes({{20, 2},
+                                   {0, 2},
+                                   {0, 2},
+                                   {0, 4},
+                                   {CrcOfZip(npy), 4},
+                                   {size, 4},
+                                   {size, 4},
+                                   {length, 2},
+                                   {0, 2}});
   const std::string local = absl::StrCat(Bytes({{0x04034b50, 4}}), entry, name, npy);
   const std::string central = absl::StrCat(Bytes({{0x02014b50, 4}, {20, 2}}), entry,
                                            Bytes({{0, 2}, {0, 2}, {0, 2}, {0, 4}, {0, 4}}), name);

@@ -180,6 +180,27 @@ class Check(PackageTest):
         self.assertIn("\N{REPLACEMENT CHARACTER}.onnx", report.models[0].path)
         self.assertEqual(str(report), repr(ane.Session(path)))
 
+    def test_ports_whose_names_are_not_utf8(self):
+        """Their bytes are surrogates, as in Python's paths, so they can be given back."""
+        bad = b"\xff\x9b\x00\xc3"
+        made = models.relu()
+        made.graph.input[0].name = made.graph.node[0].input[0] = "xQQQQ"
+        made.graph.output[0].name = made.graph.node[0].output[0] = "yQQQQ"
+        session = ane.Session(made.SerializeToString().replace(b"QQQQ", bad))
+        (given,), (result,) = session.inputs, session.outputs
+        self.assertEqual((b"x" + bad, b"y" + bad), (os.fsencode(given.name), os.fsencode(result.name)))
+        x = np.full((1, 4, 8, 8), -1, np.float32)
+        self.assertEqual([result.name], list(session.run({given.name: x})))
+        with self.assertRaisesRegex(ValueError, r"no such input|has no input|missing"):
+            session.run({"x": x})
+
+    def test_an_error_about_a_name_that_is_not_utf8_is_told(self):
+        bad = b"\xff\x9b\xc3("
+        made = models.relu()
+        made.graph.node[0].op_type = "QQQQ"
+        with self.assertRaisesRegex(ValueError, r"\\377\\233\\303\(.*ONNX has no such operator"):
+            ane.Session(made.SerializeToString().replace(b"QQQQ", bad))
+
     def test_objects(self):
         target = ane.check(models.network(), target=["h13"]).models[0].targets[0]
         self.assertEqual("h13", target.target)

@@ -23,7 +23,7 @@
 #include "tools/command/commands.h"
 #include "tools/command/flags.h"
 #include "tools/command/help.h"
-#include "tools/command/out_of_memory.h"
+#include "tools/command/sudden_end.h"
 
 namespace anemone {
 namespace {
@@ -254,6 +254,7 @@ int ParseAndRun(const Command* asked, int argc, char** argv) {
 
 int Main(int argc, char** argv) {
   EndIfMemoryRunsOut();
+  EndIfAFileIsCutOff();
   OpenStandardStreams();
   TurnTelemetryOff();
   if (isatty(STDOUT_FILENO) == 1) {
@@ -265,7 +266,7 @@ int Main(int argc, char** argv) {
   const absl::StatusOr<int> code = Guarded("read the command line", [&]() -> absl::StatusOr<int> {
     const Command* asked = argc > 1 ? FindCommand(argv[1]) : nullptr;
     json = WantsJson(asked, argc, argv);
-    if (json) TellInJsonIfMemoryRunsOut();
+    if (json) TellInJsonIfItEnds();
     return ParseAndRun(asked, argc, argv);
   });
   return FinishOutput(code.ok() ? *code : Fail(code.status()), json);

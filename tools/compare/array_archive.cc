@@ -1,8 +1,10 @@
 #include "tools/compare/array_archive.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <filesystem>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -23,7 +25,7 @@ constexpr size_t kEndBytes = 22, kEntryBytes = 46, kLocalBytes = 30, kLocator64B
                  kEnd64Bytes = 56;
 constexpr size_t kMostComment = 65535;
 constexpr uint32_t kIn64 = 0xffffffff;  // the number is in the extra field
-constexpr uint16_t kExtra64 = 1;
+constexpr uint16_t kExtra64 = 1, kEncrypted = 1;
 
 absl::Status DamagedArchive(const std::string& path, absl::string_view what) {
   return absl::DataLossError(
@@ -67,8 +69,41 @@ absl::StatusOr<Directory> FindDirectory(const std::string& path, absl::string_vi
 struct Entry {
   std::string name;
   uint64_t size = 0, local = 0;
-  uint16_t method = 0;
+  uint16_t method = 0, flags = 0;
+  uint32_t crc = 0;
 };
+
+// The checksum of zip files, of eight bytes at a time: tables[k] is of a byte before k others.
+using CrcTables = std::array<std::array<uint32_t, 256>, 8>;
+constexpr CrcTables MakeCrcTables() {
+  CrcTables tables{};
+  for (uint32_t i = 0; i < 256; ++i) {
+    uint32_t crc = i;
+    for (int bit = 0; bit < 8; ++bit) crc = crc >> 1 ^ (0xedb88320 & (0 - (crc & 1)));
+    tables[0][i] = crc;
+  }
+  for (size_t k = 1; k < tables.size(); ++k) {
+    for (size_t i = 0; i < 256; ++i) {
+      const uint32_t before = tables[k - 1][i];
+      tables[k][i] = before >> 8 ^ tables[0][before & 0xff];
+    }
+  }
+  return tables;
+}
+
+uint32_t CrcOf(absl::string_view bytes) {
+  static constexpr CrcTables kTables = MakeCrcTables();
+  uint32_t crc = ~uint32_t{0};
+  for (; bytes.size() >= 8; bytes.remove_prefix(8)) {
+    const uint64_t mixed = At<uint64_t>(bytes, 0) ^ crc;
+    crc = 0;
+    for (size_t k = 0; k < 8; ++k) crc ^= kTables[7 - k][mixed >> 8 * k & 0xff];
+  }
+  for (const char byte : bytes) {
+    crc = crc >> 8 ^ kTables[0][(crc ^ static_cast<unsigned char>(byte)) & 0xff];
+  }
+  return ~crc;
+}
 
 // Replaces sizes and the offset by those of the extra field, where they are there.
 absl::Status ReadExtra(const std::string& path, absl::string_view extra, bool is_both,
@@ -106,7 +141,9 @@ absl::StatusOr<Entry> ReadEntry(const std::string& path, absl::string_view file,
   Entry entry = {.name = std::string(file.substr(at + kEntryBytes, name)),
                  .size = At<uint32_t>(file, at + 20),
                  .local = At<uint32_t>(file, at + 42),
-                 .method = At<uint16_t>(file, at + 10)};
+                 .method = At<uint16_t>(file, at + 10),
+                 .flags = At<uint16_t>(file, at + 8),
+                 .crc = At<uint32_t>(file, at + 16)};
   const bool is_both = At<uint32_t>(file, at + 24) == kIn64;
   ANEMONE_RETURN_IF_ERROR(
       ReadExtra(path, file.substr(at + kEntryBytes + name, extra), is_both, entry));
@@ -123,12 +160,20 @@ absl::StatusOr<absl::string_view> BytesOf(const std::string& path, absl::string_
     return absl::InvalidArgumentError(absl::StrCat(
         "file '", path, "': is compressed; write it with numpy.savez, not savez_compressed"));
   }
-  const uint64_t start = entry.local + kLocalBytes + At<uint16_t>(file, entry.local + 26) +
-                         At<uint16_t>(file, entry.local + 28);
+  if ((entry.flags & kEncrypted) != 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("file '", path, "': is encrypted; write it with numpy.savez"));
+  }
+  const uint64_t name = At<uint16_t>(file, entry.local + 26);
+  const uint64_t start = entry.local + kLocalBytes + name + At<uint16_t>(file, entry.local + 28);
   if (!Has(file, start, entry.size)) {
     return DamagedArchive(path, absl::StrCat("'", Printable(entry.name), "' ends early"));
   }
-  return file.substr(start, entry.size);
+  const absl::string_view bytes = file.substr(start, entry.size);
+  if (file.substr(entry.local + kLocalBytes, name) != entry.name || CrcOf(bytes) != entry.crc) {
+    return DamagedArchive(path, absl::StrCat("'", Printable(entry.name), "' is damaged"));
+  }
+  return bytes;
 }
 
 }  // namespace
@@ -146,8 +191,11 @@ absl::StatusOr<std::map<std::string, Tensor>> ReadNpz(const std::string& path) {
     total += bytes.size();
     if (total > file.size()) return DamagedArchive(path, "its entries overlap");
     const std::string name(absl::StripSuffix(entry.name, ".npy"));
-    ANEMONE_ASSIGN_OR_RETURN(arrays[name],
+    ANEMONE_ASSIGN_OR_RETURN(Tensor array,
                              ParseNpy(absl::StrCat(path, ":", Printable(entry.name)), bytes));
+    if (!arrays.emplace(name, std::move(array)).second) {
+      return DamagedArchive(path, absl::StrCat("'", Printable(name), "' is there twice"));
+    }
   }
   return arrays;
 }

@@ -1,8 +1,10 @@
 #include "tools/compare/array_file.h"
 
+#include <algorithm>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -22,6 +24,8 @@ namespace {
 constexpr char kMagic[] = "\x93NUMPY";
 constexpr size_t kMagicSize = 6;
 constexpr size_t kMostHeaderBytes = 1 << 17;  // headers of version 1 have at most 65535 bytes
+constexpr uint64_t kWhole = std::numeric_limits<uint64_t>::max();
+constexpr uint64_t kMostProtoBytes = std::numeric_limits<int32_t>::max();
 
 struct NpyType {
   const char* name;  // without the byte order
@@ -40,22 +44,28 @@ absl::Status Damaged(const std::string& path, const std::string& what) {
 }
 
 // The first `most` bytes of the file.
-absl::StatusOr<std::string> ReadBytes(const std::string& path, size_t most = std::string::npos) {
+absl::StatusOr<std::string> ReadBytes(const std::string& path, uint64_t most = kWhole) {
   std::error_code error;
-  if (std::filesystem::is_directory(path, error)) {
+  const auto type = std::filesystem::status(path, error).type();
+  if (type == std::filesystem::file_type::directory) {
     return absl::InvalidArgumentError(
         absl::StrCat("file '", path, "': is a folder, not a file; give a .npy or .pb file"));
+  }
+  if (type == std::filesystem::file_type::character || type == std::filesystem::file_type::block) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("file '", path, "': is a device, not a file; give a .npy or .pb file"));
   }
   std::ifstream in(path, std::ios::binary);
   if (!in) {
     return absl::NotFoundError(
         absl::StrCat("file '", path, "': cannot be read; check the path and its permissions"));
   }
-  if (most == std::string::npos) {
+  const uint64_t size = std::filesystem::file_size(path, error);
+  if (error) {  // a pipe, which is read to its end
     return std::string(std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>());
   }
-  std::string bytes(most, '\0');
-  in.read(bytes.data(), static_cast<std::streamsize>(most));
+  std::string bytes(std::min(most, size), '\0');
+  in.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
   bytes.resize(in.gcount());
   return bytes;
 }
@@ -134,6 +144,11 @@ absl::StatusOr<onnx::TensorProto> ReadProto(const std::string& path) {
   if (!absl::EndsWith(path, ".pb")) {
     return absl::InvalidArgumentError(
         absl::StrCat("file '", path, "': want a name that ends in .npy or .pb"));
+  }
+  std::error_code error;
+  if (std::filesystem::file_size(path, error) > kMostProtoBytes && !error) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "file '", path, "': has more than 2 GiB, the most that Protobuf reads; give a .npy file"));
   }
   ANEMONE_ASSIGN_OR_RETURN(const std::string bytes, ReadBytes(path));
   onnx::TensorProto proto;

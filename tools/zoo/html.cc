@@ -19,19 +19,20 @@ bool IsHidden(unsigned character) { return IsUnseen(character) || character == 0
 
 std::string Escaped(absl::string_view text) {
   std::string made;
-  for (size_t i = 0; i < text.size(); ++i) {
-    const unsigned character = ShortCharacter(text.substr(i));
-    const auto byte = static_cast<unsigned char>(text[i]);
-    if (IsHidden(character)) {
-      absl::StrAppendFormat(&made, "\\u%04x", character);
-      i += character < 0x800 ? 1 : 2;
-    } else if (absl::ascii_iscntrl(byte)) {
-      absl::StrAppendFormat(&made, "\\u%04x", byte);
-    } else if (absl::StrContains("<>&\"'", text[i])) {
+  while (!text.empty()) {
+    const Utf8Character character = FirstCharacter(text);
+    const absl::string_view bytes = text.substr(0, character.bytes == 0 ? 1 : character.bytes);
+    const auto byte = static_cast<unsigned char>(bytes[0]);
+    if (character.bytes == 0) {
+      made += "\ufffd";  // not UTF-8
+    } else if (IsHidden(character.code) || absl::ascii_iscntrl(byte)) {
+      absl::StrAppendFormat(&made, "\\u%04x", character.code);
+    } else if (absl::StrContains("<>&\"'", bytes)) {
       absl::StrAppend(&made, "&#", byte, ";");
     } else {
-      made += text[i];
+      made.append(bytes.data(), bytes.size());
     }
+    text.remove_prefix(bytes.size());
   }
   return made;
 }

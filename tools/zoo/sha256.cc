@@ -1,5 +1,6 @@
 #include "tools/zoo/sha256.h"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cmath>
@@ -28,16 +29,23 @@ std::array<uint32_t, kCount> Fractions(const Root& root) {
   return fractions;
 }
 
+constexpr size_t kBlock = 64, kPiece = size_t{16} << 20;
+
 class Hasher {
  public:
+  // Of whole blocks.
   void Add(absl::string_view bytes) {
-    for (size_t at = 0; at + 64 <= bytes.size(); at += 64) AddBlock(bytes.data() + at);
-    std::string last(bytes.substr(bytes.size() / 64 * 64));
-    last.push_back('\x80');
-    last.resize(last.size() <= 56 ? 56 : 120);
-    const uint64_t bits = static_cast<uint64_t>(bytes.size()) * 8;
-    for (int shift = 56; shift >= 0; shift -= 8) last.push_back(static_cast<char>(bits >> shift));
-    for (size_t at = 0; at < last.size(); at += 64) AddBlock(last.data() + at);
+    for (size_t at = 0; at < bytes.size(); at += kBlock) AddBlock(bytes.data() + at);
+    size_ += bytes.size();
+  }
+  // `last` is less than a block.
+  void AddEnd(absl::string_view last) {
+    std::string end(last);
+    end.push_back('\x80');
+    end.resize(end.size() <= kBlock - 8 ? kBlock - 8 : 2 * kBlock - 8);
+    const uint64_t bits = (size_ + last.size()) * 8;
+    for (int shift = 56; shift >= 0; shift -= 8) end.push_back(static_cast<char>(bits >> shift));
+    Add(end);
   }
   std::string Digest() const {
     std::string digest;
@@ -73,6 +81,7 @@ class Hasher {
   }
 
   static const std::array<uint32_t, kRounds> kRound;
+  uint64_t size_ = 0;
   std::array<uint32_t, 8> state_ = Fractions<8>([](long double prime) { return std::sqrt(prime); });
 };
 
@@ -81,10 +90,20 @@ const std::array<uint32_t, kRounds> Hasher::kRound =
 
 }  // namespace
 
-std::string Sha256(absl::string_view bytes) {
+std::optional<std::string> Sha256While(absl::string_view bytes, absl::FunctionRef<bool()> goes_on) {
   Hasher hasher;
-  hasher.Add(bytes);
+  while (bytes.size() >= kBlock) {
+    if (!goes_on()) return std::nullopt;
+    const size_t size = std::min(kPiece, bytes.size() / kBlock * kBlock);
+    hasher.Add(bytes.substr(0, size));
+    bytes.remove_prefix(size);
+  }
+  hasher.AddEnd(bytes);
   return hasher.Digest();
+}
+
+std::string Sha256(absl::string_view bytes) {
+  return *Sha256While(bytes, [] { return true; });
 }
 
 }  // namespace anemone

@@ -189,6 +189,29 @@ TEST_F(ProgramCacheTest, IsReadableByItsOwnerOnly) {
   const auto cache = Open();
   ASSERT_TRUE(Store(*cache, "one").ok());
   EXPECT_EQ(fs::status(options_.folder).permissions(), fs::perms::owner_all);
+  constexpr auto kOwner = fs::perms::owner_read | fs::perms::owner_write;
+  EXPECT_EQ(fs::status(PathOf("one")).permissions(), kOwner);
+  // In a folder that others can read, and with a mask that hides nothing.
+  fs::permissions(options_.folder, fs::perms::all);
+  const mode_t mask = ::umask(0);
+  EXPECT_TRUE(Store(*cache, "two").ok());
+  ::umask(mask);
+  EXPECT_EQ(fs::status(PathOf("two")).permissions(), kOwner);
+}
+
+TEST_F(ProgramCacheTest, UsesNothingThatAnotherUserWrote) {
+  constexpr uid_t kOther = 65534;
+  const auto cache = Open();
+  ASSERT_TRUE(Store(*cache, "one").ok());
+  fs::permissions(PathOf("one"), fs::perms::others_write, fs::perm_options::add);
+  EXPECT_FALSE(Has(*cache, "one"));
+  EXPECT_TRUE(Files().empty());
+  ASSERT_TRUE(Store(*cache, "one").ok());
+  EXPECT_TRUE(Has(*cache, "one"));
+  if (::chown(PathOf("one").c_str(), kOther, kOther) != 0) GTEST_SKIP() << "only root can";
+  EXPECT_FALSE(Has(*cache, "one"));
+  EXPECT_THAT(notes_, testing::ElementsAre(HasSubstr("another user"), HasSubstr("another user")));
+  EXPECT_TRUE(Files().empty());
 }
 
 TEST_F(ProgramCacheTest, FollowsNoLink) {

@@ -1,9 +1,10 @@
-#include "tools/command/out_of_memory.h"
+#include "tools/command/sudden_end.h"
 
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
+#include <csignal>
 #include <cstdlib>
 #include <exception>
 #include <new>
@@ -22,10 +23,14 @@ std::atomic<bool> tells_in_json = false;
 // Address space that is free again at the end.
 void* reserve = nullptr;
 
-void WriteLine(int stream, absl::string_view before, absl::string_view after) {
-  constexpr absl::string_view kProblem =
-      "not enough memory; bind smaller dimensions, or give the process more memory";
-  for (absl::string_view part : {before, kProblem, after}) {
+constexpr absl::string_view kNoMemory =
+    "not enough memory; bind smaller dimensions, or give the process more memory";
+constexpr absl::string_view kCutOff =
+    "a file became shorter, or could not be read, while it was used; do not change files meanwhile";
+
+void WriteLine(int stream, absl::string_view before, absl::string_view problem,
+               absl::string_view after) {
+  for (absl::string_view part : {before, problem, after}) {
     while (!part.empty()) {
       const ssize_t written = write(stream, part.data(), part.size());
       if (written <= 0) return;
@@ -35,17 +40,21 @@ void WriteLine(int stream, absl::string_view before, absl::string_view after) {
 }
 
 // Allocates nothing by operator new.
-[[noreturn]] void End() {
+[[noreturn]] void EndBecauseOf(absl::string_view problem) {
   static std::atomic<bool> ending = false;
   while (ending.exchange(true)) pause();  // another thread ends the process
   std::free(reserve);
   RemoveTemporaries();
-  WriteLine(STDERR_FILENO, "anemone: error: ", "\n");
+  WriteLine(STDERR_FILENO, "anemone: error: ", problem, "\n");
   if (tells_in_json && !DocumentPrinted()) {
-    WriteLine(STDOUT_FILENO, R"({"schema": 1, "error": ")", "\"}\n");
+    WriteLine(STDOUT_FILENO, R"({"schema": 1, "error": ")", problem, "\"}\n");
   }
   _exit(kExitRefused);
 }
+
+[[noreturn]] void End() { EndBecauseOf(kNoMemory); }
+
+[[noreturn]] void OnBusError(int) { EndBecauseOf(kCutOff); }
 
 [[noreturn]] void OnTerminate() {
   const std::exception_ptr exception = std::current_exception();
@@ -66,7 +75,13 @@ void EndIfMemoryRunsOut() {
   std::set_terminate(OnTerminate);
 }
 
-void TellInJsonIfMemoryRunsOut() { tells_in_json = true; }
+void EndIfAFileIsCutOff() {
+  struct sigaction action = {};
+  action.sa_handler = OnBusError;
+  sigaction(SIGBUS, &action, nullptr);
+}
+
+void TellInJsonIfItEnds() { tells_in_json = true; }
 
 }  // namespace anemone
 
