@@ -1,5 +1,6 @@
 #include "tools/command/sudden_end.h"
 
+#include <sys/types.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -54,7 +55,13 @@ void WriteLine(int stream, absl::string_view before, absl::string_view problem,
 
 [[noreturn]] void End() { EndBecauseOf(kNoMemory); }
 
-[[noreturn]] void OnBusError(int) { EndBecauseOf(kCutOff); }
+pid_t main_process = 0;
+
+// A child of fork() ends by the signal, which its parent reports.
+void OnBusError(int) {
+  if (getpid() == main_process) EndBecauseOf(kCutOff);
+  std::signal(SIGBUS, SIG_DFL);
+}
 
 [[noreturn]] void OnTerminate() {
   const std::exception_ptr exception = std::current_exception();
@@ -76,6 +83,7 @@ void EndIfMemoryRunsOut() {
 }
 
 void EndIfAFileIsCutOff() {
+  main_process = getpid();
   struct sigaction action = {};
   action.sa_handler = OnBusError;
   sigaction(SIGBUS, &action, nullptr);
