@@ -385,33 +385,44 @@ Step Where(const PlainNode& node) {
   return PlainStep{yes->type(), node.inputs[0].dims, run};
 }
 
-// Of int64, which ONNX Runtime sums in double.
-Step ReduceSum(const PlainNode& node) {
-  if (!node.IsKnown() || node.type(0) != DataType::kInt64) return std::nullopt;
-  const auto gone = Marked(node.Ints(1), node.dims(0).size());
-  if (!gone || std::count(gone->begin(), gone->end(), true) == 0) return std::nullopt;
+// ONNX Runtime sums integers in double. Of int32, a sum that is too large becomes the nearest
+// number; of int64, the smallest number.
+template <class T>
+Step SumOf(const PlainNode& node, const std::vector<bool>& gone) {
   Dims dims, kept = node.dims(0);
   for (size_t a = 0; a < kept.size(); ++a) {
-    if ((*gone)[a]) kept[a] = 1;
-    if (!(*gone)[a] || node.Int("keepdims", 1) != 0) dims.push_back(kept[a]);
+    if (gone[a]) kept[a] = 1;
+    if (!gone[a] || node.Int("keepdims", 1) != 0) dims.push_back(kept[a]);
   }
-  const auto run = [dims, from = node.dims(0),
+  const auto run = [dims, from = node.dims(0), type = node.type(0),
                     sums = BroadcastView(kept, kept.size())](Operands x) {
-    Tensor made = Tensor::Zeros(DataType::kInt64, dims);
+    Tensor made = Tensor::Zeros(type, dims);
     std::vector<double> totals(made.elements());
     ForEachRow<1>(from, {&sums}, [&](int64_t at, const auto& to, const auto& steps, int64_t count) {
       for (int64_t i = 0; i < count; ++i) {
-        totals[to[0] + i * steps[0]] += static_cast<double>(x[0]->at<int64_t>(at + i));
+        totals[to[0] + i * steps[0]] += static_cast<double>(x[0]->at<T>(at + i));
       }
     });
-    auto* const results = made.mutable_data<int64_t>();
+    using Range = std::numeric_limits<T>;
+    auto* const results = made.mutable_data<T>();
     for (size_t i = 0; i < totals.size(); ++i) {
-      results[i] = std::abs(totals[i]) < 0x1p63 ? static_cast<int64_t>(totals[i])
-                                                : std::numeric_limits<int64_t>::min();
+      if constexpr (std::is_same_v<T, int32_t>) {
+        results[i] = static_cast<T>(std::clamp<double>(totals[i], Range::min(), Range::max()));
+      } else {
+        results[i] = std::abs(totals[i]) < 0x1p63 ? static_cast<T>(totals[i]) : Range::min();
+      }
     }
     return made;
   };
   return PlainStep{node.type(0), std::move(dims), run};
+}
+
+Step ReduceSum(const PlainNode& node) {
+  if (!node.IsKnown() || !IsIndex(node.type(0))) return std::nullopt;
+  const auto gone = Marked(node.Ints(1), node.dims(0).size());
+  if (!gone || std::count(gone->begin(), gone->end(), true) == 0) return std::nullopt;
+  return node.type(0) == DataType::kInt32 ? SumOf<int32_t>(node, *gone)
+                                          : SumOf<int64_t>(node, *gone);
 }
 
 struct PlainRule {

@@ -4,8 +4,10 @@
 //   std::optional<Tensor> y = ComputeSmall(graph, node);  // nullopt: ask ONNX Runtime
 //
 // The results are those of ONNX Runtime, bit for bit. A case in which they might not be is left to
-// it: sums of floats, functions that mathematical libraries round differently, NaN, casts of
-// numbers that the type does not have, and everything that it may refuse.
+// it: sums of floats, NaN, casts of most numbers that the type does not have, and everything that
+// it may refuse. Sin, Cos and Log of float are the exception, because most decoders have them
+// (tables of rotations, buckets of distances): they are computed in double and rounded to float.
+// Those of ONNX Runtime depend on the processor, and differ by at most one unit in the last place.
 #ifndef ANEMONE_IMPORTER_INFER_COMPUTE_H_
 #define ANEMONE_IMPORTER_INFER_COMPUTE_H_
 
@@ -90,6 +92,9 @@ Result Abs(const ConstantNode& c);
 Result Floor(const ConstantNode& c);
 Result Ceil(const ConstantNode& c);
 Result Sqrt(const ConstantNode& c);
+Result Sin(const ConstantNode& c);
+Result Cos(const ConstantNode& c);
+Result Log(const ConstantNode& c);
 Result Cast(const ConstantNode& c);
 Result Range(const ConstantNode& c);
 Result ReduceMax(const ConstantNode& c);

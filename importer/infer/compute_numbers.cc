@@ -140,6 +140,11 @@ Result Unary(const ConstantNode& c, int64_t (*ints)(int64_t), double (*floats)(d
   return FromInts(x.type(), x.dims(), *values);
 }
 
+// Of one float, computed in double.
+Result RoundedOnce(const ConstantNode& c, double (*function)(double)) {
+  return c.In(0)->type() == DataType::kFloat ? Unary(c, nullptr, function) : std::nullopt;
+}
+
 // Sums and products of int64 that wrap around.
 int64_t WrappedSum(int64_t a, int64_t b) {
   return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
@@ -256,6 +261,8 @@ Result CastFloats(const Tensor& x, const std::vector<double>& values, DataType t
       ints.push_back(value != 0);
     } else if (range && whole >= range->first && whole <= range->second) {
       ints.push_back(static_cast<int64_t>(whole));
+    } else if (to == DataType::kInt64 && whole < 0) {
+      ints.push_back(std::numeric_limits<int64_t>::min());  // on every processor
     } else {
       return std::nullopt;
     }
@@ -400,6 +407,18 @@ Result Ceil(const ConstantNode& c) {
 Result Sqrt(const ConstantNode& c) {
   if (c.In(0)->elements() != 1) return std::nullopt;
   return Unary(c, nullptr, [](double x) { return std::sqrt(x); });
+}
+
+Result Sin(const ConstantNode& c) {
+  return RoundedOnce(c, [](double x) { return std::sin(x); });
+}
+
+Result Cos(const ConstantNode& c) {
+  return RoundedOnce(c, [](double x) { return std::cos(x); });
+}
+
+Result Log(const ConstantNode& c) {
+  return RoundedOnce(c, [](double x) { return std::log(x); });
 }
 
 Result Cast(const ConstantNode& c) {

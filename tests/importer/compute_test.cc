@@ -1,6 +1,8 @@
-// Compares importer/infer/compute.h with ONNX Runtime, bit for bit, on random small constants.
+// Compares importer/infer/compute.h with ONNX Runtime, bit for bit where it promises that, on
+// random small constants.
 #include "importer/infer/compute.h"
 
+#include <cmath>
 #include <cstring>
 #include <functional>
 #include <limits>
@@ -284,6 +286,7 @@ void ReduceAny(Maker& m) { Reduce(m, {kInt32, kInt64, kFloat, kDouble}); }
 struct Random {
   const char* op_type;
   Make make;
+  bool may_differ = false;  // in the last bit of floats
 };
 
 const std::vector<Random>& Cases() {
@@ -314,6 +317,9 @@ const std::vector<Random>& Cases() {
        [](Maker& m) {
          m.Input(m.OneOf({kFloat, kDouble}), {1});
        }},
+      {"Sin", One({kFloat}), true},
+      {"Cos", One({kFloat}), true},
+      {"Log", One({kFloat}), true},
       {"Cast", Cast},
       {"Range", Range},
       {"ReduceMax", ReduceAny},
@@ -343,8 +349,16 @@ absl::StatusOr<Tensor> OnOrt(const onnx::ModelProto& proto) {
   return results.front().ToTensor();
 }
 
+// Within one unit in the last place.
+void ExpectNearlySame(const Tensor& ours, const Tensor& theirs) {
+  for (int64_t i = 0; i < ours.elements(); ++i) {
+    const float x = ours.at<float>(i), y = theirs.at<float>(i);
+    EXPECT_TRUE(x == y || std::nextafter(x, y) == y) << x << ", want " << y;
+  }
+}
+
 // Whether Anemone computes the node without ONNX Runtime; compares the results if it does.
-bool Compare(const onnx::ModelProto& proto) {
+bool Compare(const onnx::ModelProto& proto, bool may_differ) {
   absl::StatusOr<Model> model = Read(proto);
   EXPECT_THAT(model, IsOk());
   bool asked = false;
@@ -362,11 +376,15 @@ bool Compare(const onnx::ModelProto& proto) {
   if (!theirs.ok()) return true;
   EXPECT_EQ(ours->type(), theirs->type());
   EXPECT_EQ(ours->dims(), theirs->dims());
-  EXPECT_TRUE(ours->Copy().bytes() == theirs->bytes());
+  if (may_differ) {
+    ExpectNearlySame(*ours, *theirs);
+  } else {
+    EXPECT_TRUE(ours->Copy().bytes() == theirs->bytes());
+  }
   return true;
 }
 
-TEST(Compute, IsThatOfOnnxRuntimeBitForBit) {
+TEST(Compute, IsThatOfOnnxRuntime) {
   constexpr int kTries = 150;
   for (const Random& random : Cases()) {
     int computed = 0;
@@ -374,9 +392,9 @@ TEST(Compute, IsThatOfOnnxRuntimeBitForBit) {
       SCOPED_TRACE(absl::StrCat(random.op_type, ", seed ", seed));
       Maker maker(seed);
       random.make(maker);
-      computed += Compare(maker.Take(random.op_type)) ? 1 : 0;
+      computed += Compare(maker.Take(random.op_type), random.may_differ) ? 1 : 0;
     }
-    EXPECT_GT(computed, kTries / 4) << random.op_type;
+    EXPECT_GT(computed, kTries / 5) << random.op_type;
   }
 }
 

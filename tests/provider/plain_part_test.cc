@@ -128,6 +128,19 @@ TEST(PlainPart, ComputesPositionsAndMasks) {
   }
 }
 
+TEST(PlainPart, SumsOfInt32) {
+  for (const char* how :
+       {"(int32[2,3] x) => (int32[2,1] y) <int64[1] a = {1}> { y = ReduceSum(x, a) }",
+        "(int32[2,3] x) => (int32[3] y) <int64[1] a = {-2}> { y = ReduceSum<keepdims = 0>(x, a) }",
+        "(int32[2,3] x) => (int32 y) <int64[2] a = {0, 1}> "
+        "{ y = ReduceSum<keepdims = 0>(x, a) }"}) {
+    for (const int32_t first : {7, 2147483647, -2147483647}) {
+      const std::array<int32_t, 6> numbers = {first, 1, first, 3, first, 5};
+      ExpectTheBitsOfOnnxRuntime(how, Tensor::Of<int32_t>(DataType::kInt32, {2, 3}, numbers));
+    }
+  }
+}
+
 TEST(PlainPart, AnIndexOutsideTheTable) {
   const auto part =
       PartOf("(int64[1] x) => (float[1,2] y) <float[2,2] t = {1, 2, 3, 4}> { y = Gather(t, x) }");
