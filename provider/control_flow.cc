@@ -112,16 +112,15 @@ ControlFlow::ControlFlow(const Graph& graph, const Node& node) : graph_(graph), 
 ControlFlow::~ControlFlow() = default;
 
 absl::StatusOr<std::unique_ptr<ControlFlow>> ControlFlow::Make(
-    const Graph& graph, const Segment& segment, Device& device,
-    std::shared_ptr<const OrtRuntime> runtime, bool heeds_limits, RangeWatch* watch) {
+    const Graph& graph, const Segment& segment, Device& device, RuntimeSource runtime,
+    bool heeds_limits, RangeWatch* watch) {
   const Node& node = graph.nodes[segment.nodes.front()];
   std::unique_ptr<ControlFlow> made(new ControlFlow(graph, node));
   size_t first_capture = 0;
   for (const PlannedBody& body : segment.bodies) {
     const auto make = [&]() -> absl::StatusOr<std::unique_ptr<Scheduler>> {
-      ANEMONE_ASSIGN_OR_RETURN(
-          std::vector<CpuPart> parts,
-          MakeCpuParts([&] { return runtime; }, *body.graph, body.plan, nullptr));
+      ANEMONE_ASSIGN_OR_RETURN(std::vector<CpuPart> parts,
+                               MakeCpuParts(runtime, *body.graph, body.plan, nullptr));
       return Scheduler::Make(*body.graph, body.plan, device, runtime, heeds_limits, watch,
                              std::move(parts));
     };

@@ -12,8 +12,8 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "engine/device.h"
-#include "fallback/ort_runtime.h"
 #include "partitioner/plan.h"
+#include "provider/cpu_parts.h"
 #include "provider/hazard_log.h"
 #include "provider/range_watch.h"
 #include "provider/run_value.h"
@@ -28,9 +28,10 @@ class ControlFlow {
   // `segment` has one node of `graph` and its bodies; both are borrowed. If a branch of an If
   // cannot be prepared, the error is returned by the run that takes the branch. (Its sizes may
   // contradict the inputs'; such a branch is never taken.)
-  static absl::StatusOr<std::unique_ptr<ControlFlow>> Make(
-      const Graph& graph, const Segment& segment, Device& device,
-      std::shared_ptr<const OrtRuntime> runtime, bool heeds_limits, RangeWatch* watch);
+  static absl::StatusOr<std::unique_ptr<ControlFlow>> Make(const Graph& graph,
+                                                           const Segment& segment, Device& device,
+                                                           RuntimeSource runtime, bool heeds_limits,
+                                                           RangeWatch* watch);
 
   ~ControlFlow();
 

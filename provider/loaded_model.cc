@@ -139,16 +139,6 @@ absl::StatusOr<std::shared_ptr<const Program>> LoadedModel::TakeOver(const Loade
 }
 
 absl::Status LoadedModel::Compile(const LoadSetup& setup, std::vector<CpuPart> cpu_parts) {
-  const bool has_sessions =
-      std::any_of(cpu_parts.begin(), cpu_parts.end(),
-                  [](const CpuPart& part) { return part.segment != nullptr; });
-  const std::vector<Segment>& segments = (whole ? *whole : planned.plan).segments;
-  const bool has_bodies = std::any_of(segments.begin(), segments.end(), [](const Segment& segment) {
-    return !segment.bodies.empty();
-  });
-  if (has_sessions || has_bodies) {
-    ANEMONE_ASSIGN_OR_RETURN(runtime, setup.runtime->Get());
-  }
   ANEMONE_ASSIGN_OR_RETURN(
       device, MakeDevice(setup.settings, *planned.plan.target, setup.software,
                          [notes = notes](const std::string& note) { notes->Add(note); }));
@@ -160,9 +150,10 @@ absl::Status LoadedModel::Compile(const LoadSetup& setup, std::vector<CpuPart> c
   }
   absl::Status compiled;
   arena->execute(WithDeadline([&] {
-    auto made =
-        Scheduler::Make(planned.model.graph, whole ? *whole : planned.plan, *device, runtime,
-                        setup.settings.heed_limits, watch.get(), std::move(cpu_parts), make);
+    auto made = Scheduler::Make(
+        planned.model.graph, whole ? *whole : planned.plan, *device,
+        [&] { return setup.runtime->Get(); }, setup.settings.heed_limits, watch.get(),
+        std::move(cpu_parts), make);
     compiled = made.status();
     if (made.ok()) scheduler.Set(*std::move(made));
   }));

@@ -65,7 +65,6 @@ struct LoadedModel {
   std::shared_ptr<RangeWatch> watch;
   std::shared_ptr<DeviceNotes> notes;
   std::unique_ptr<Device> device;
-  std::shared_ptr<const OrtRuntime> runtime;
   mutable SchedulerSlot scheduler;
   // Of new weights: to be applied before the first run, while LoadSetup::before does not run.
   std::vector<std::unique_ptr<Reload>> reloads;

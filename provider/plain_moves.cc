@@ -1,10 +1,12 @@
 #include "provider/plain_moves.h"
 
 #include <cstring>
+#include <type_traits>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "base/bool_element.h"
 
 namespace anemone {
 namespace {
@@ -30,7 +32,57 @@ int64_t IndexAt(const Tensor& indices, int64_t i) {
   return indices.type() == DataType::kInt32 ? indices.at<int32_t>(i) : indices.at<int64_t>(i);
 }
 
+template <class From, class To>
+void CastEach(const Tensor& x, Tensor& made) {
+  auto* const to = made.mutable_data<To>();
+  for (int64_t i = 0; i < x.elements(); ++i) {
+    From value = {};
+    if constexpr (std::is_same_v<From, bool>) {
+      value = BoolAt(x, i);
+    } else {
+      value = x.at<From>(i);
+    }
+    if constexpr (std::is_same_v<To, bool>) {
+      to[i] = value != 0;
+    } else {
+      to[i] = static_cast<To>(value);
+    }
+  }
+}
+
+template <class From>
+Tensor CastFrom(const Tensor& x, DataType type) {
+  Tensor made = Tensor::Uninitialized(type, x.dims());
+  switch (type) {
+    case DataType::kFloat:
+      CastEach<From, float>(x, made);
+      break;
+    case DataType::kInt32:
+      CastEach<From, int32_t>(x, made);
+      break;
+    case DataType::kInt64:
+      CastEach<From, int64_t>(x, made);
+      break;
+    default:
+      CastEach<From, bool>(x, made);
+  }
+  return made;
+}
+
 }  // namespace
+
+Tensor CastOf(const Tensor& x, DataType type) {
+  switch (x.type()) {
+    case DataType::kInt32:
+      return CastFrom<int32_t>(x, type);
+    case DataType::kInt64:
+      return CastFrom<int64_t>(x, type);
+    case DataType::kBool:
+      return CastFrom<bool>(x, type);
+    default:
+      return CastFrom<uint8_t>(x, type);
+  }
+}
 
 absl::StatusOr<Tensor> RowsOf(const Tensor& table, const Tensor& indices,
                               const std::string& label) {

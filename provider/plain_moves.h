@@ -1,4 +1,5 @@
-// provider/plain_moves.h: loops over the elements of arrays that are broadcast, cut or transposed.
+// provider/plain_moves.h: loops over the elements of arrays that are broadcast, cut, transposed or
+// cast.
 #ifndef ANEMONE_PROVIDER_PLAIN_MOVES_H_
 #define ANEMONE_PROVIDER_PLAIN_MOVES_H_
 
@@ -53,6 +54,31 @@ void ForEachRow(absl::Span<const int64_t> dims,
     for (size_t i = 0; i < kOperands; ++i) from[i] += views[i]->steps[axis - 1];
   }
 }
+
+// A row of `count` results of function(a, b). A step is 0 or 1 in most rows, so that they are
+// computed in vectors.
+template <class T, class R, class F>
+void PairRow(const T* a, int64_t a_step, const T* b, int64_t b_step, int64_t count, F function,
+             R* to) {
+  if (a_step == 1 && b_step == 1) {
+    for (int64_t i = 0; i < count; ++i) to[i] = function(a[i], b[i]);
+  } else if (a_step == 0 && b_step == 1) {
+    for (int64_t i = 0; i < count; ++i) to[i] = function(*a, b[i]);
+  } else if (a_step == 1 && b_step == 0) {
+    for (int64_t i = 0; i < count; ++i) to[i] = function(a[i], *b);
+  } else {
+    for (int64_t i = 0; i < count; ++i) to[i] = function(a[i * a_step], b[i * b_step]);
+  }
+}
+
+// The elements one after the other, where T is their C++ type or has the same size.
+template <class T>
+Tensor WrittenOut(const Tensor& x) {
+  return x.is_fill() || !x.aligned<T>() ? x.Copy() : x;
+}
+
+// The elements of `x`, of int32, int64, bool or uint8, as float, int32, int64 or bool.
+Tensor CastOf(const Tensor& x, DataType type);
 
 // The elements of `x` at these places, which have at least 8 bits.
 Tensor MovedElements(const Tensor& x, const std::vector<int64_t>& dims, const StridedView& view);

@@ -34,56 +34,6 @@ bool IsTo(DataType type) {
   return IsIndex(type) || type == DataType::kBool || type == DataType::kFloat;
 }
 
-template <class From, class To>
-void CastEach(const Tensor& x, Tensor& made) {
-  auto* const to = made.mutable_data<To>();
-  for (int64_t i = 0; i < x.elements(); ++i) {
-    From value = {};
-    if constexpr (std::is_same_v<From, bool>) {
-      value = BoolAt(x, i);
-    } else {
-      value = x.at<From>(i);
-    }
-    if constexpr (std::is_same_v<To, bool>) {
-      to[i] = value != 0;
-    } else {
-      to[i] = static_cast<To>(value);
-    }
-  }
-}
-
-template <class From>
-Tensor CastFrom(const Tensor& x, DataType type) {
-  Tensor made = Tensor::Uninitialized(type, x.dims());
-  switch (type) {
-    case DataType::kFloat:
-      CastEach<From, float>(x, made);
-      break;
-    case DataType::kInt32:
-      CastEach<From, int32_t>(x, made);
-      break;
-    case DataType::kInt64:
-      CastEach<From, int64_t>(x, made);
-      break;
-    default:
-      CastEach<From, bool>(x, made);
-  }
-  return made;
-}
-
-Tensor CastOf(const Tensor& x, DataType type) {
-  switch (x.type()) {
-    case DataType::kInt32:
-      return CastFrom<int32_t>(x, type);
-    case DataType::kInt64:
-      return CastFrom<int64_t>(x, type);
-    case DataType::kBool:
-      return CastFrom<bool>(x, type);
-    default:
-      return CastFrom<uint8_t>(x, type);
-  }
-}
-
 // A node and what is known of its inputs.
 struct PlainNode {
   const onnx::NodeProto& proto;
@@ -122,8 +72,8 @@ std::optional<std::vector<bool>> Marked(const std::optional<Dims>& axes, size_t 
   return marked;
 }
 
+// Rows of a constant table.
 Step Rows(const PlainNode& node) {
-  if (!node.Has(1) || !node.inputs[0].constant || !IsIndex(node.type(1))) return std::nullopt;
   const Tensor& table = *node.inputs[0].constant;
   const auto rank = static_cast<int64_t>(table.dims().size());
   const int64_t axis = node.Int("axis", 0);
@@ -205,6 +155,29 @@ Step Moved(const PlainNode& node, Dims dims, StridedView view) {
   return PlainStep{node.type(0), std::move(dims), run};
 }
 
+// One index of an array that is computed, as of a shape.
+Step Picked(const PlainNode& node) {
+  const std::optional<Dims> index = node.Ints(1);
+  if (!node.IsKnown() || !index || index->size() != 1) return std::nullopt;
+  Dims dims = node.dims(0);
+  const int64_t axis = AxisFromZero(node.Int("axis", 0), dims.size());
+  if (axis < 0 || axis >= static_cast<int64_t>(dims.size())) return std::nullopt;
+  const int64_t at = AxisFromZero(index->front(), dims[axis]);
+  if (at < 0 || at >= dims[axis]) return std::nullopt;
+  StridedView view{.start = 0, .steps = StepsOf(dims)};
+  view.start = at * view.steps[axis];
+  dims.erase(dims.begin() + axis);
+  view.steps.erase(view.steps.begin() + axis);
+  dims.insert(dims.begin() + axis, node.dims(1).begin(), node.dims(1).end());
+  view.steps.insert(view.steps.begin() + axis, node.dims(1).size(), 0);
+  return Moved(node, std::move(dims), std::move(view));
+}
+
+Step Gather(const PlainNode& node) {
+  if (!node.Has(1) || !IsIndex(node.type(1))) return std::nullopt;
+  return node.inputs[0].constant ? Rows(node) : Picked(node);
+}
+
 Step Expand(const PlainNode& node) {
   const std::optional<Dims> shape = node.Ints(1);
   if (!node.IsKnown() || !shape) return std::nullopt;
@@ -261,13 +234,13 @@ Step EachPair(const PlainNode& node, DataType type, F function) {
                     b = BroadcastView(node.dims(1), dims->size())](Operands x) {
     Tensor made = Tensor::Uninitialized(type, dims);
     auto* const results = made.mutable_data<R>();
-    ForEachRow<2>(
-        dims, {&a, &b}, [&](int64_t to, const auto& from, const auto& steps, int64_t count) {
-          for (int64_t i = 0; i < count; ++i) {
-            results[to + i] =
-                function(x[0]->at<T>(from[0] + i * steps[0]), x[1]->at<T>(from[1] + i * steps[1]));
-          }
-        });
+    const Tensor first = WrittenOut<T>(*x[0]), second = WrittenOut<T>(*x[1]);
+    const T *const from_a = first.data<T>().data(), *const from_b = second.data<T>().data();
+    ForEachRow<2>(dims, {&a, &b},
+                  [&](int64_t to, const auto& from, const auto& steps, int64_t count) {
+                    PairRow(from_a + from[0], steps[0], from_b + from[1], steps[1], count, function,
+                            results + to);
+                  });
     return made;
   };
   return PlainStep{type, std::move(dims), run};
@@ -431,7 +404,7 @@ struct PlainRule {
 };
 
 constexpr PlainRule kPlainRules[] = {
-    {"Gather", Rows},
+    {"Gather", Gather},
     {"Cast", Cast},
     {"Reshape", Reshape},
     {"Unsqueeze", Unsqueeze},

@@ -12,16 +12,27 @@
 #include "provider/run_state.h"
 
 namespace anemone {
+namespace {
 
-Scheduler::Scheduler(const Graph& graph, const Plan& plan, Device& device,
-                     std::shared_ptr<const OrtRuntime> runtime, bool heeds_limits,
+// A body is given an input that is not a tensor as a value of ONNX Runtime.
+bool NeedsRuntime(const Graph& graph, const Plan& plan, const std::vector<CpuPart>& cpu_parts) {
+  const bool has_sessions =
+      std::any_of(cpu_parts.begin(), cpu_parts.end(),
+                  [](const CpuPart& part) { return part.segment != nullptr; });
+  const bool has_bodies =
+      std::any_of(plan.segments.begin(), plan.segments.end(),
+                  [](const Segment& segment) { return !segment.bodies.empty(); });
+  const bool has_others = std::any_of(graph.inputs.begin(), graph.inputs.end(), [&](ValueId v) {
+    return graph.values[v].type == DataType::kUndefined;
+  });
+  return has_sessions || (has_bodies && has_others);
+}
+
+}  // namespace
+
+Scheduler::Scheduler(const Graph& graph, const Plan& plan, Device& device, bool heeds_limits,
                      RangeWatch* watch)
-    : graph_(graph),
-      plan_(plan),
-      device_(device),
-      runtime_(std::move(runtime)),
-      heeds_limits_(heeds_limits),
-      watch_(watch) {}
+    : graph_(graph), plan_(plan), device_(device), heeds_limits_(heeds_limits), watch_(watch) {}
 
 Scheduler::Scheduler(const Scheduler&) = default;
 Scheduler::~Scheduler() = default;
@@ -44,11 +55,20 @@ void Scheduler::BindPorts(const Segment& segment) {
   bind(segment.network.outputs, program.outputs(), segment.outputs, bound_outputs_.back());
 }
 
-absl::StatusOr<std::unique_ptr<Scheduler>> Scheduler::Make(
-    const Graph& graph, const Plan& plan, Device& device, std::shared_ptr<const OrtRuntime> runtime,
-    bool heeds_limits, RangeWatch* watch, std::vector<CpuPart> cpu_parts, const MakeProgram& make) {
-  std::unique_ptr<Scheduler> s(
-      new Scheduler(graph, plan, device, std::move(runtime), heeds_limits, watch));
+absl::StatusOr<std::unique_ptr<Scheduler>> Scheduler::Make(const Graph& graph, const Plan& plan,
+                                                           Device& device, RuntimeSource runtime,
+                                                           bool heeds_limits, RangeWatch* watch,
+                                                           std::vector<CpuPart> cpu_parts,
+                                                           const MakeProgram& make) {
+  std::unique_ptr<Scheduler> s(new Scheduler(graph, plan, device, heeds_limits, watch));
+  absl::Status opened;
+  const auto open = [&] {
+    auto got = runtime();
+    opened = got.status();
+    if (got.ok()) s->runtime_ = *got;
+    return got;
+  };
+  if (NeedsRuntime(graph, plan, cpu_parts)) ANEMONE_RETURN_IF_ERROR(open().status());
   s->cpu_parts_ = std::make_shared<const std::vector<CpuPart>>(std::move(cpu_parts));
   s->dependencies_ = DependenciesOf(plan, graph);
   s->dependents_.resize(plan.segments.size());
@@ -84,9 +104,9 @@ absl::StatusOr<std::unique_ptr<Scheduler>> Scheduler::Make(
     if (!writes.empty()) continue;
     for (ValueId v : segment.inputs) s->read_on_cpu_[v] = true;
     if (segment.bodies.empty()) continue;
-    ANEMONE_ASSIGN_OR_RETURN(
-        s->control_flow_.back(),
-        ControlFlow::Make(graph, segment, device, s->runtime_, heeds_limits, watch));
+    ANEMONE_ASSIGN_OR_RETURN(s->control_flow_.back(),
+                             ControlFlow::Make(graph, segment, device, open, heeds_limits, watch));
+    ANEMONE_RETURN_IF_ERROR(opened);  // a branch of an If waits with its other errors
   }
   s->read_as_tensor_ = s->read_on_cpu_;
   for (ValueId v : graph.outputs) s->read_as_tensor_[v] = true;

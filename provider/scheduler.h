@@ -53,8 +53,9 @@ class Scheduler {
     std::shared_ptr<RunState> surfaces;
   };
 
-  // Compiles every engine segment. `cpu_parts` are the CPU segments, by segment. `runtime` may be
-  // null if there is no CPU segment. The plan and graph are borrowed for the scheduler's life.
+  // Compiles every engine segment. `cpu_parts` are the CPU segments, by segment. `runtime` is
+  // called if one of them, or of a body, is a session, or if a body may get what is not a tensor.
+  // The plan and graph are borrowed for the scheduler's life.
   // `heeds_limits`: ports are bound by name and all surfaces have the same size, as the silicon
   // requires. Otherwise surfaces have the sizes of the ports, in the network's order. `watch` is
   // told of the values that enter and leave the engine; it is borrowed and may be null. `make`
@@ -62,8 +63,7 @@ class Scheduler {
   using MakeProgram = std::function<absl::StatusOr<std::shared_ptr<const Program>>(
       int segment, const Network& network)>;
   static absl::StatusOr<std::unique_ptr<Scheduler>> Make(const Graph& graph, const Plan& plan,
-                                                         Device& device,
-                                                         std::shared_ptr<const OrtRuntime> runtime,
+                                                         Device& device, RuntimeSource runtime,
                                                          bool heeds_limits, RangeWatch* watch,
                                                          std::vector<CpuPart> cpu_parts,
                                                          const MakeProgram& make = nullptr);
@@ -124,8 +124,8 @@ class Scheduler {
  private:
   class Runner;
 
-  Scheduler(const Graph& graph, const Plan& plan, Device& device,
-            std::shared_ptr<const OrtRuntime> runtime, bool heeds_limits, RangeWatch* watch);
+  Scheduler(const Graph& graph, const Plan& plan, Device& device, bool heeds_limits,
+            RangeWatch* watch);
   Scheduler(const Scheduler& other);  // without the memory of runs
   void BindPorts(const Segment& segment);
   bool IsMadeOnTheEngine(ValueId output) const;
@@ -147,7 +147,7 @@ class Scheduler {
   const Graph& graph_;
   const Plan& plan_;
   Device& device_;
-  std::shared_ptr<const OrtRuntime> runtime_;
+  std::shared_ptr<const OrtRuntime> runtime_;  // null: no session needs it
   const bool heeds_limits_;
   RangeWatch* const watch_;
   std::vector<std::shared_ptr<const Program>> programs_;  // by segment; null on the CPU

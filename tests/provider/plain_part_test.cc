@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 
 #include <array>
+#include <cmath>
 #include <cstdlib>
 
 #include "absl/strings/str_cat.h"
@@ -118,6 +119,8 @@ TEST(PlainPart, ComputesPositionsAndMasks) {
       {"int64[2,2,3]", "<int64[3] s = {2, 1, 1}> { y = Expand(x, s) }"},
       {"int64[4,3]", "{ y = Concat<axis = 0>(x, x) }"},
       {"int64[2,6]", "{ y = Concat<axis = -1>(x, x) }"},
+      {"int64[2]", "<int64 i = {-1}> { y = Gather<axis = 1>(x, i) }"},
+      {"int64[1,3]", "<int64[1] i = {1}> { y = Gather(x, i) }"},
       {"int64[2,1]", "<int64[1] s = {1}> { y = ReduceSum(x, s) }"},
       {"int64[3]", "<int64[1] s = {0}> { y = ReduceSum<keepdims = 0>(x, s) }"},
       {"int64[2,2]",
@@ -194,6 +197,25 @@ TEST(PlainPart, ASessionWithoutOnnxRuntime) {
   }
   ::unsetenv("ANEMONE_ORT_LIBRARY");
   ::setenv("ANEMONE_PROGRAM_CACHE", "", 1);
+}
+
+// The branches of an If, too, whose condition is computed from the rate, as in Silero's VAD.
+TEST(PlainPart, BranchesWithoutOnnxRuntime) {
+  const std::string bytes = BytesOfText(
+      "(float[1,8] x, int64 rate) => (float[1,8] y) <int64[1] one = {1}, int64 first = {0}, "
+      "int64 fast = {16000}> { r = Reshape(rate, one) g = Gather(r, first) c = Equal(g, fast) "
+      "y = If(c) <then_branch = t () => (float[1,8] a) { a = Tanh(x) }, "
+      "else_branch = e () => (float[1,8] b) { h = Relu(x) b = Exp(h) }> }");
+  const Tensor x = Tensor::Floats({1, 8}, std::vector<float>(8, 0.5f));
+  ::setenv("ANEMONE_ORT_LIBRARY", "/nowhere/libonnxruntime.so", 1);
+  const auto session = Session::LoadBytes(bytes);
+  ASSERT_THAT(session, IsOk());
+  for (const auto& [rate, want] : {std::pair(16000, std::tanh(0.5)), {8000, std::exp(0.5)}}) {
+    const auto got = session->Run({{"x", x}, {"rate", Tensor::Int64s({}, {rate})}});
+    ASSERT_THAT(got, IsOk());
+    EXPECT_NEAR(got->at("y").at<float>(7), want, 2e-3);
+  }
+  ::unsetenv("ANEMONE_ORT_LIBRARY");
 }
 
 }  // namespace
