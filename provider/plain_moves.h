@@ -55,17 +55,17 @@ void ForEachRow(absl::Span<const int64_t> dims,
   }
 }
 
-// A row of `count` results of function(a, b). A step is 0 or 1 in most rows, so that they are
-// computed in vectors.
+// A row of `count` results of function(a, b). A step is 0 or 1 in most rows.
 template <class T, class R, class F>
 void PairRow(const T* a, int64_t a_step, const T* b, int64_t b_step, int64_t count, F function,
              R* to) {
+  const T first = *a, second = *b;  // a result might be one of them, for all that a compiler knows
   if (a_step == 1 && b_step == 1) {
     for (int64_t i = 0; i < count; ++i) to[i] = function(a[i], b[i]);
   } else if (a_step == 0 && b_step == 1) {
-    for (int64_t i = 0; i < count; ++i) to[i] = function(*a, b[i]);
+    for (int64_t i = 0; i < count; ++i) to[i] = function(first, b[i]);
   } else if (a_step == 1 && b_step == 0) {
-    for (int64_t i = 0; i < count; ++i) to[i] = function(a[i], *b);
+    for (int64_t i = 0; i < count; ++i) to[i] = function(a[i], second);
   } else {
     for (int64_t i = 0; i < count; ++i) to[i] = function(a[i * a_step], b[i * b_step]);
   }
