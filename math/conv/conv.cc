@@ -10,6 +10,7 @@
 #include "math/core/parallel.h"
 #include "math/gemm/gemm_operands.h"
 #include "math/gemm/panels.h"
+#include "math/move/transpose.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "math/conv/conv.cc"
@@ -339,41 +340,63 @@ void RunPanels(const PackedConv::State& state, const Half* x, Half* y, const Epi
 // Returns a matrix with one row per image and output position: the input elements that its taps
 // read, 0 in the padding. In thread scratch.
 absl::Span<const Half> UnfoldRows(const ConvGeometry& g, const Half* x) {
-  const int64_t count = g.batch * g.positions() * g.depth();
+  const int64_t count = g.batch * g.positions() * g.depth(), plane = g.in_h * g.in_w;
   Half* const rows = ThreadScratch<Half>(ScratchUse::kStage, count);
-  Half* to = rows;
-  for (int64_t row = 0; row < g.batch * g.positions(); ++row) {
-    const int64_t position = row % g.positions();
-    const Half* image = x + row / g.positions() * g.group_in * g.in_h * g.in_w;
+  int64_t* const sources = ThreadScratch<int64_t>(ScratchUse::kTaps, g.taps());  // -1: padding
+  for (int64_t position = 0; position < g.positions(); ++position) {
     const int64_t top = position / g.out_w * g.stride_h - g.pad_top;
     const int64_t left = position % g.out_w * g.stride_w - g.pad_left;
-    for (int64_t c = 0; c < g.group_in; ++c) {
-      for (int64_t tap = 0; tap < g.taps(); ++tap) {
-        const int64_t i = top + tap / g.kernel_w * g.dilation_h;
-        const int64_t j = left + tap % g.kernel_w * g.dilation_w;
-        const bool inside = i >= 0 && i < g.in_h && j >= 0 && j < g.in_w;
-        *to++ = inside ? image[(c * g.in_h + i) * g.in_w + j] : kHalfZero;
+    for (int64_t tap = 0; tap < g.taps(); ++tap) {
+      const int64_t i = top + tap / g.kernel_w * g.dilation_h;
+      const int64_t j = left + tap % g.kernel_w * g.dilation_w;
+      const bool inside = i >= 0 && i < g.in_h && j >= 0 && j < g.in_w;
+      sources[tap] = inside ? i * g.in_w + j : -1;
+    }
+    for (int64_t image = 0; image < g.batch; ++image) {
+      const Half* from = x + image * g.group_in * plane;
+      Half* to = rows + (image * g.positions() + position) * g.depth();
+      for (int64_t c = 0; c < g.group_in; ++c, from += plane) {
+        for (int64_t tap = 0; tap < g.taps(); ++tap) {
+          *to++ = sources[tap] < 0 ? kHalfZero : from[sources[tap]];
+        }
       }
     }
   }
   return {rows, static_cast<size_t>(count)};
 }
 
+// The product of each image, whose rows are positions. Gemm() takes rows that follow each other as
+// one matrix, but chooses its algorithm as for one image.
+GemmShape ThinShape(const ConvGeometry& g) {
+  return {.m = g.positions(), .k = g.depth(), .n = g.group_out, .batch = {1, 1, g.batch}};
+}
+
+// The positions of all images follow each other, so that tiles are full and the weights are read
+// once; the result is transposed.
+void RunThinImages(const PackedConv::State& state, const Half* x, absl::Span<Half> y) {
+  const ConvGeometry& g = state.geometry;
+  const CallScratch<Half> product(static_cast<int64_t>(y.size()));
+  Gemm(ThinShape(g), UnfoldRows(g, x), RowMajor(g.depth(), g.positions()), state.weights->matrix,
+       state.bias, product.span(), RowMajor(g.group_out, g.positions()));
+  Transpose({g.batch, 1, 1, g.positions(), g.group_out}, {0, 1, 2, 4, 3}, product.span(), y);
+}
+
 void RunThin(const PackedConv::State& state, const Half* x, Half* y, const Epilogue& epilogue) {
   const ConvGeometry& g = state.geometry;
   const int64_t in_size = g.depth() * g.positions();
   const int64_t out_size = g.group_out * g.positions();
-  const auto a = g.pointwise() ? absl::MakeConstSpan(x, g.batch * in_size) : UnfoldRows(g, x);
   const auto c = absl::MakeSpan(y, g.batch * out_size);
-  GemmShape shape{.m = g.positions(), .k = g.depth(), .n = g.group_out, .batch = {1, 1, g.batch}};
-  MatrixLayout a_layout{g.depth(), 1, {0, 0, in_size}};
-  if (g.pointwise()) a_layout = {1, g.positions(), {0, 0, in_size}};
-  MatrixLayout c_layout{1, g.positions(), {0, 0, out_size}};
-  if (g.positions() == 1) {  // one matrix for all images, so that Gemm() reads the weights once
-    a_layout = RowMajor(g.depth(), 1);
-    c_layout = RowMajor(g.group_out, 1);
+  if (g.batch > 1 && g.positions() > 1) {
+    RunThinImages(state, x, c);
+    return epilogue.FinishAll(y, g.batch, out_size, out_size);
   }
-  Gemm(shape, a, a_layout, state.weights->matrix, state.bias, c, c_layout, epilogue);
+  const auto a = g.pointwise() ? absl::MakeConstSpan(x, g.batch * in_size) : UnfoldRows(g, x);
+  MatrixLayout a_layout = RowMajor(g.depth(), 1), c_layout = RowMajor(g.group_out, 1);
+  if (g.positions() > 1) {  // one image
+    c_layout = {1, g.positions(), {}};
+    if (g.pointwise()) a_layout = {1, g.positions(), {}};
+  }
+  Gemm(ThinShape(g), a, a_layout, state.weights->matrix, state.bias, c, c_layout, epilogue);
 }
 
 void RunChannelBlocks(const PackedConv::State& state, const Half* x, Half* y,
