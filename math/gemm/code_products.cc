@@ -72,7 +72,7 @@ HWY_INLINE VF AddBlock(VI exact, VF weight_scale, float row_scale, VF total) {
 // The zero points of a vector of columns, from `entry` on.
 HWY_INLINE VI ZeroPoints(const WeightPanels& w, int64_t entry) {
   const DI di;
-  if (w.zero_points.empty()) return hn::Set(di, w.zero_point);
+  if (w.zero_points.size() == 0) return hn::Set(di, w.zero_point);
   return hn::PromoteTo(di, hn::LoadU(hn::Rebind<uint8_t, DI>(), w.zero_points.data() + entry));
 }
 

@@ -52,7 +52,7 @@ HWY_INLINE void FillAffine(D d, const WeightPanels& w, int64_t panel, int64_t fi
   const auto scaled = [&](auto codes, int64_t entry) HWY_ATTR {
     return hn::Mul(hn::ConvertTo(d, codes), hn::LoadU(d, w.scales.data() + entry));
   };
-  if (w.zero_points.empty()) {
+  if (w.zero_points.size() == 0) {
     return FillCodes(d, w, panel, first, depth, to, [&](auto codes, int64_t entry) HWY_ATTR {
       return scaled(hn::Sub(codes, zero), entry);
     });

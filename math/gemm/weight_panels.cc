@@ -80,8 +80,8 @@ bool PackScales(const PanelLayout& p, int64_t groups, const CodedWeights& c, Wei
   const int64_t runs = p.depth / to.run, terms = 32 / c.bits;
   const int64_t size = PanelsPerGroup(p) * runs * p.width;
   to.zero_point = RaiseOf(c);
-  to.scales.assign(groups * size, 0.0f);
-  to.zero_points.assign(c.zero_points.empty() ? 0 : groups * size, 0);
+  to.scales = AlignedArray<float>(groups * size);
+  if (!c.zero_points.empty()) to.zero_points = AlignedArray<uint8_t>(groups * size);
   const int largest = (1 << c.bits) - 1;
   float most = 0;  // the largest magnitude of a weight
   for (int64_t group = 0; group < groups; ++group) {
@@ -92,8 +92,8 @@ bool PackScales(const PanelLayout& p, int64_t groups, const CodedWeights& c, Wei
         const int64_t place = group * size + (j / p.width * runs + run) * p.width + j % p.width;
         const int zero = to.zero_point + (c.zero_points.empty() ? 0 : c.zero_points[index]);
         if (zero < 0 || zero > largest) return false;
-        to.scales[place] = c.scales[index];
-        if (!c.zero_points.empty()) to.zero_points[place] = static_cast<uint8_t>(zero);
+        to.scales.data()[place] = c.scales[index];
+        if (!c.zero_points.empty()) to.zero_points.data()[place] = static_cast<uint8_t>(zero);
         const int farthest = std::max(zero, largest - zero);
         most = std::max(most, std::abs(c.scales[index]) * static_cast<float>(farthest));
       }
@@ -162,10 +162,11 @@ bool PackCompressed(const PanelLayout& p, int64_t groups, HalfReader weights,
 }  // namespace
 
 int64_t WeightPanels::bytes() const {
-  const size_t sum = halves.size() * sizeof(Half) + codes.size() * sizeof(uint32_t) +
-                     (scales.size() + table.size()) * sizeof(float) + zero_points.size() +
-                     mask.bytes() + values.size() * sizeof(Half);
-  return static_cast<int64_t>(sum);
+  return static_cast<int64_t>(sizeof(Half)) * halves.size() +
+         static_cast<int64_t>(sizeof(uint32_t)) * codes.size() +
+         static_cast<int64_t>(sizeof(float)) * scales.size() + zero_points.size() +
+         static_cast<int64_t>(table.size() * sizeof(float) + mask.bytes() +
+                              values.size() * sizeof(Half));
 }
 
 WeightPanels PackWeightPanels(const PanelLayout& layout, int64_t groups, HalfReader weights,

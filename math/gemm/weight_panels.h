@@ -39,8 +39,8 @@ struct WeightPanels {
   int bits = 8;
   AlignedArray<uint32_t> codes;
   int64_t run = 0;                   // kAffine: consecutive terms that share scales
-  std::vector<float> scales;         // [panel][depth / run][width]
-  std::vector<uint8_t> zero_points;  // the same; or empty: all are zero_point
+  AlignedArray<float> scales;        // [panel][depth / run][width]
+  AlignedArray<uint8_t> zero_points;  // the same; or empty: all are zero_point
   int zero_point = 0;
   bool multiplies_codes = false;  // whether code_products.cc may be used
   std::vector<float> table;       // kPalette: 256 or 16 values
