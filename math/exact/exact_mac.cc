@@ -28,18 +28,33 @@ HWY_INLINE VF MagicOf(VF larger) {
   return hn::Mul(power, hn::Set(DF(), 6144.0f));
 }
 
-HWY_INLINE VF AlignedSum(VF p, VF x) {
-  const VF magic = MagicOf(hn::Max(hn::Abs(p), hn::Abs(x)));
-  return hn::Add(hn::Sub(hn::Add(p, magic), magic), hn::Sub(hn::Add(x, magic), magic));
+// 0 instead of a NaN (numerics.json st-nan-gen).
+HWY_INLINE VF ZeroIfNan(VF x) { return hn::IfThenElseZero(hn::Eq(x, x), x); }
+
+// With kFinite, operands are finite: no product or sum is a NaN.
+template <bool kFinite>
+HWY_INLINE VF Plus(VF a, VF b) {
+  return kFinite ? hn::Add(a, b) : ZeroIfNan(hn::Add(a, b));
 }
 
+// An infinite number is not aligned, and aligns no other.
+template <bool kFinite>
+HWY_INLINE VF AlignedSum(VF p, VF x) {
+  const VF larger = hn::Max(hn::Abs(p), hn::Abs(x)), magic = MagicOf(larger);
+  const VF sum = hn::Add(hn::Sub(hn::Add(p, magic), magic), hn::Sub(hn::Add(x, magic), magic));
+  if constexpr (kFinite) return sum;
+  return hn::IfThenElse(hn::Eq(larger, hn::Inf(DF())), Plus<kFinite>(p, x), sum);
+}
+
+template <bool kFinite>
 HWY_INLINE VF AlignedFirst(VF x) {
   const VF magic = MagicOf(hn::Abs(x));
-  return hn::Sub(hn::Add(x, magic), magic);
+  const VF first = hn::Sub(hn::Add(x, magic), magic);
+  return kFinite ? first : hn::IfThenElse(hn::Eq(hn::Abs(x), hn::Inf(DF())), x, first);
 }
 
 // Adds up to four lanes to `total`: with kTiles as one tile, else with one fp32 addition per lane.
-template <int kCount, bool kTiles>
+template <int kCount, bool kTiles, bool kFinite>
 HWY_INLINE void AddLanes(const float* a, int64_t a_row, const float* b, int64_t lanes,
                          VF (&total)[kCount][kVectors]) {
   const DF df;
@@ -49,25 +64,30 @@ HWY_INLINE void AddLanes(const float* a, int64_t a_row, const float* b, int64_t 
       const VF right = hn::LoadU(df, b + k * kMacColumns + j * kLanes);
       for (int i = 0; i < kCount; ++i) {
         const VF left = hn::Set(df, a[i * a_row + k]);
-        if constexpr (kTiles) {
-          const VF x = hn::Mul(left, right);
-          tile[i][j] = k == 0 ? AlignedFirst(x) : AlignedSum(tile[i][j], x);
-        } else {
+        if constexpr (kFinite && !kTiles) {
           total[i][j] = hn::MulAdd(left, right, total[i][j]);  // the product is exact
+          continue;
+        }
+        VF x = hn::Mul(left, right);
+        if constexpr (!kFinite) x = ZeroIfNan(x);
+        if constexpr (kTiles) {
+          tile[i][j] = k == 0 ? AlignedFirst<kFinite>(x) : AlignedSum<kFinite>(tile[i][j], x);
+        } else {
+          total[i][j] = Plus<kFinite>(total[i][j], x);
         }
       }
     }
   }
   if constexpr (kTiles) {
     for (int i = 0; i < kCount; ++i) {
-      for (int j = 0; j < kVectors; ++j) total[i][j] = hn::Add(total[i][j], tile[i][j]);
+      for (int j = 0; j < kVectors; ++j) total[i][j] = Plus<kFinite>(total[i][j], tile[i][j]);
     }
   }
 }
 
-// Computes kCount x kMacColumns sums of finite operands. With kLimited, a partial sum beyond `most`
-// becomes infinite and stays so.
-template <int kCount, bool kTiles, bool kLimited>
+// Computes kCount x kMacColumns sums. With kLimited, a partial sum beyond `most` becomes infinite
+// (and stays so if operands are finite).
+template <int kCount, bool kTiles, bool kFinite, bool kLimited>
 HWY_INLINE void SumRows(const float* a, const float* b, int64_t depth, float most, bool continues,
                         float* sums) {
   const DF df;
@@ -84,9 +104,9 @@ HWY_INLINE void SumRows(const float* a, const float* b, int64_t depth, float mos
   for (int64_t first = 0; first < depth; first += 4) {
     const float *left = a + first, *right = b + first * kMacColumns;
     if (first + 4 <= depth) {
-      AddLanes<kCount, kTiles>(left, depth, right, 4, total);
+      AddLanes<kCount, kTiles, kFinite>(left, depth, right, 4, total);
     } else {
-      AddLanes<kCount, kTiles>(left, depth, right, depth - first, total);
+      AddLanes<kCount, kTiles, kFinite>(left, depth, right, depth - first, total);
     }
     if constexpr (!kLimited) continue;
     for (auto& row : total) {
@@ -100,27 +120,32 @@ HWY_INLINE void SumRows(const float* a, const float* b, int64_t depth, float mos
   }
 }
 
-template <bool kTiles, bool kLimited>
-HWY_INLINE void SumAll(const MacShape& shape, const float* a, const float* b, float most,
-                       float* sums) {
+template <bool kTiles, bool kFinite, bool kLimited>
+HWY_NOINLINE void SumAll(const MacShape& shape, const float* a, const float* b, float most,
+                         float* sums) {
   int64_t i = 0;
   for (; i + kRows <= shape.rows; i += kRows) {
-    SumRows<kRows, kTiles, kLimited>(a + i * shape.depth, b, shape.depth, most, shape.continues,
-                                     sums + i * kMacColumns);
+    SumRows<kRows, kTiles, kFinite, kLimited>(a + i * shape.depth, b, shape.depth, most,
+                                              shape.continues, sums + i * kMacColumns);
   }
   for (; i < shape.rows; ++i) {
-    SumRows<1, kTiles, kLimited>(a + i * shape.depth, b, shape.depth, most, shape.continues,
-                                 sums + i * kMacColumns);
+    SumRows<1, kTiles, kFinite, kLimited>(a + i * shape.depth, b, shape.depth, most,
+                                          shape.continues, sums + i * kMacColumns);
   }
 }
 
-void SumFinite(const MacShape& shape, bool tiles, const float* a, const float* b, float most,
-               float* sums) {
-  const auto run = [&](auto limited) HWY_ATTR {
-    if (tiles) return SumAll<true, limited>(shape, a, b, most, sums);
-    SumAll<false, limited>(shape, a, b, most, sums);
+// For the usual options. `finite`: all operands are finite.
+void SumVectors(const MacShape& shape, bool tiles, bool finite, const float* a, const float* b,
+                float most, float* sums) {
+  const auto run = [&](auto is_finite, auto limited) HWY_ATTR {
+    if (tiles) return SumAll<true, is_finite, limited>(shape, a, b, most, sums);
+    SumAll<false, is_finite, limited>(shape, a, b, most, sums);
   };
-  most < std::numeric_limits<float>::infinity() ? run(std::true_type()) : run(std::false_type());
+  const bool limited = most < std::numeric_limits<float>::infinity();
+  if (!finite)
+    return limited ? run(std::false_type(), std::true_type())
+                   : run(std::false_type(), std::false_type());
+  limited ? run(std::true_type(), std::true_type()) : run(std::true_type(), std::false_type());
 }
 
 // An upper bound of the magnitude of all sums of a row of `a` times a column of `b`, apart from
@@ -230,7 +255,7 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace anemone::math {
-HWY_EXPORT(SumFinite);
+HWY_EXPORT(SumVectors);
 HWY_EXPORT(LargestSum);
 HWY_EXPORT(ReadRows);
 HWY_EXPORT(StoreSums);
@@ -347,7 +372,7 @@ class PlainSum {
   double register_ = 0, tile_sum_ = 0;
 };
 
-// Whether SumFinite() implements the options.
+// Whether SumVectors() implements the options.
 bool IsUsual(const Numerics& n, bool is_reduction) {
   const bool tiles = n.mac_tile == MacTile::kAlign12 || n.mac_tile == MacTile::kNone ||
                      n.mac_tile == MacTile::kReduceOnly;
@@ -384,19 +409,19 @@ void MacSums(const Numerics& n, const MacShape& shape, absl::Span<const float> a
   assert(static_cast<int64_t>(a.size()) >= shape.rows * shape.depth);
   assert(static_cast<int64_t>(b.size()) >= shape.depth * kMacColumns);
   assert(static_cast<int64_t>(sums.size()) >= shape.rows * kMacColumns);
-  const bool is_usual = IsUsual(n, shape.is_reduction);
-  const float largest =
-      is_usual ? HWY_DYNAMIC_DISPATCH(LargestSum)(shape, a.data(), b.data()) : 0.0f;
-  if (is_usual && std::isfinite(largest)) {
+  if (IsUsual(n, shape.is_reduction)) {
+    const float largest = HWY_DYNAMIC_DISPATCH(LargestSum)(shape, a.data(), b.data());
     const bool tiles = n.mac_tile == MacTile::kAlign12 ||
                        (n.mac_tile == MacTile::kReduceOnly && shape.is_reduction);
     // The bound is needed if the largest sum, plus 5 % for rounding, may exceed it, or if earlier
     // sums are unknown.
+    const bool exceeds = shape.continues || !(largest * 1.05f <= kCeiling);
     const bool bounded = !shape.is_reduction && shape.is_bounded &&
-                         n.mac_interior == MacInterior::kPerTile &&
-                         (shape.continues || largest * 1.05f > kCeiling);
+                         n.mac_interior == MacInterior::kPerTile && exceeds;
     const float most = bounded ? kCeiling : std::numeric_limits<float>::infinity();
-    return HWY_DYNAMIC_DISPATCH(SumFinite)(shape, tiles, a.data(), b.data(), most, sums.data());
+    // Earlier sums may be infinite, but then finite operands leave them so.
+    return HWY_DYNAMIC_DISPATCH(SumVectors)(shape, tiles, std::isfinite(largest), a.data(),
+                                            b.data(), most, sums.data());
   }
   for (int64_t i = 0; i < shape.rows; ++i) {
     for (int64_t j = 0; j < kMacColumns; ++j) {

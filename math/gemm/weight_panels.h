@@ -38,8 +38,8 @@ struct WeightPanels {
   // line, the first in its lowest bits: [panel][words()][width].
   int bits = 8;
   AlignedArray<uint32_t> codes;
-  int64_t run = 0;                   // kAffine: consecutive terms that share scales
-  AlignedArray<float> scales;        // [panel][depth / run][width]
+  int64_t run = 0;                    // kAffine: consecutive terms that share scales
+  AlignedArray<float> scales;         // [panel][depth / run][width]
   AlignedArray<uint8_t> zero_points;  // the same; or empty: all are zero_point
   int zero_point = 0;
   bool multiplies_codes = false;  // whether code_products.cc may be used

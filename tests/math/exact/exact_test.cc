@@ -15,6 +15,7 @@
 #include "math/exact/exact_elementwise.h"
 #include "math/exact/exact_mac.h"
 #include "tests/math/exact/exact_computations.h"
+#include "tests/math/math_testing.h"
 
 namespace anemone::math {
 namespace {
@@ -106,19 +107,30 @@ TEST(ExactMac, VectorsComputeAsWritten) {
   }
 }
 
-// The scalar code, which implements all options, must give the same as the vector code. An infinite
-// operand in one column makes all columns use the scalar code.
+// The scalar code, which implements all options, must give the same as the vector code, also of
+// operands that are not finite. It is used for a bound after each term, which here has no effect.
 TEST(ExactMac, ScalarFormIsThatOfTheVectors) {
-  const int64_t depth = 37;
-  std::vector<float> a(depth), b(depth * kMacColumns), vectors(kMacColumns), scalars(kMacColumns);
-  const Halfs left = RandomHalfs(depth, 20, 1), right = RandomHalfs(b.size(), 20, 2);
-  for (size_t i = 0; i < a.size(); ++i) a[i] = ToFloat(left[i]);
-  for (size_t i = 0; i < b.size(); ++i) b[i] = ToFloat(right[i]);
-  MacSums(NumericsOf("A13"), {.depth = depth}, a, b, absl::MakeSpan(vectors));
-  b[5 * kMacColumns] = INFINITY;  // in the first column; all columns now use the scalar code
-  MacSums(NumericsOf("A13"), {.depth = depth}, a, b, absl::MakeSpan(scalars));
-  for (int64_t j = 1; j < kMacColumns; ++j) EXPECT_EQ(scalars[j], vectors[j]) << j;
-  EXPECT_TRUE(std::isinf(scalars[0]));
+  constexpr int64_t kRows = 11, kDepth = 37;
+  for (const MacTile tile : {MacTile::kAlign12, MacTile::kNone}) {
+    for (const float special : {0.0f, INFINITY, -INFINITY, NAN}) {
+      const Halfs left = RandomHalfs(kRows * kDepth, 20, 1);
+      const Halfs right = RandomHalfs(kDepth * kMacColumns, 20, 2, std::isinf(special));
+      std::vector<float> a(left.size()), b(right.size());
+      for (size_t i = 0; i < a.size(); ++i) a[i] = i % 29 == 0 ? special : ToFloat(left[i]);
+      for (size_t i = 0; i < b.size(); ++i) b[i] = ToFloat(right[i]);
+      Numerics n = NumericsOf("A13");
+      n.mac_tile = tile;
+      const MacShape shape{.rows = kRows, .depth = kDepth, .is_bounded = false};
+      std::vector<float> vectors(kRows * kMacColumns), scalars(vectors.size());
+      ForEachSimdTarget([&] {
+        MacSums(n, shape, a, b, absl::MakeSpan(vectors));
+        Numerics by_term = n;
+        by_term.mac_interior = MacInterior::kPerTerm;
+        MacSums(by_term, shape, a, b, absl::MakeSpan(scalars));
+        EXPECT_EQ(vectors, scalars) << special;
+      });
+    }
+  }
 }
 
 // A partial sum above 2^15 becomes infinite and stays so; one that only comes near does not. Tests
