@@ -1,12 +1,16 @@
 #include "provider/weight_check.h"
 
+#include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <cstring>
+#include <mutex>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/float_scan.h"
+#include "base/known_limits.h"
 #include "importer/not_finite.h"
 #include "math/core/parallel.h"
 
@@ -27,16 +31,37 @@ bool HasOnes(const std::byte* from, int64_t count, Bits exponent) {
   return found;
 }
 
+FloatLimits LimitsOf(const Tensor& tensor) {
+  if (const auto known = KnownLimits(tensor)) return *known;
+  const std::byte* data = tensor.bytes().data();
+  std::mutex mutex;
+  FloatLimits limits;
+  math::ParallelFor(tensor.elements(), kGrain, [&](int64_t begin, int64_t end) {
+    const FloatLimits part = LimitsOfFloats(data + begin * 4, end - begin);
+    const std::lock_guard<std::mutex> lock(mutex);
+    limits.low = std::min(limits.low, part.low);
+    limits.high = std::max(limits.high, part.high);
+    limits.has_nan |= part.has_nan;
+  });
+  KeepLimits(tensor, limits);
+  return limits;
+}
+
 bool MayBeNotFinite(const Tensor& tensor) {
-  if (tensor.compressed() != nullptr || tensor.is_fill()) return IsFloating(tensor.type());
+  if (tensor.compressed() != nullptr || tensor.is_fill()) {
+    const NotFinite counts = CountNotFinite("", tensor);
+    return counts.nans + counts.infinities > 0;
+  }
+  if (tensor.type() == DataType::kFloat) {
+    const FloatLimits limits = LimitsOf(tensor);
+    return tensor.elements() > 0 &&
+           (limits.has_nan || std::isinf(limits.low) || std::isinf(limits.high));
+  }
   const std::byte* data = tensor.bytes().data();
   std::atomic<bool> found = false;
   math::ParallelFor(tensor.elements(), kGrain, [&](int64_t begin, int64_t end) {
     bool here = false;
     switch (tensor.type()) {
-      case DataType::kFloat:
-        here = HasNotFinite(data + begin * 4, end - begin);
-        break;
       case DataType::kFloat16:
         here = HasOnes<uint16_t>(data + begin * 2, end - begin, 0x7c00);
         break;

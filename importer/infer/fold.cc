@@ -44,6 +44,11 @@ struct Walk {
     }
     for (ValueId id : node.captures) ++uses[id];
   }
+  // Frees compressed elements that only `node` read, whose result has them in another order.
+  void DropTransposed(const Node& node) {
+    std::optional<Tensor>& read = graph.values[node.inputs[0]].constant;
+    if (read && read->compressed() != nullptr && uses[node.inputs[0]] <= 1) read.reset();
+  }
   bool IsKnown(ValueId id) const {
     return id == kNone || graph.values[id].constant.has_value() || pending_values.contains(id);
   }
@@ -184,6 +189,7 @@ absl::Status Folder::Visit(Walk& walk, Node node) {
     ANEMONE_ASSIGN_OR_RETURN(result, CompressedByRule(model_, walk.graph, node));
   }
   if (result.has_value()) {
+    if (result->compressed() != nullptr) walk.DropTransposed(node);
     MakeConstant(walk.graph.values[node.outputs[0]], *std::move(result));
     return absl::OkStatus();
   }

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "base/float_scan.h"
+#include "base/known_limits.h"
 #include "importer/elements.h"
 #include "importer/operators/float_rule.h"
 #include "importer/operators/operators.h"
@@ -20,8 +21,12 @@ Bounds OfConstant(const Tensor& tensor) {
   const int64_t count = tensor.is_fill() ? 1 : tensor.elements();
   if (tensor.elements() == 0 || count > kMostConstants || tensor.compressed() != nullptr) return {};
   if (tensor.type() == DataType::kFloat) {
-    const FloatLimits limits = LimitsOfFloats(tensor.bytes().data(), count);
-    return limits.has_nan ? Bounds() : Bounds{limits.low, limits.high};
+    std::optional<FloatLimits> limits = KnownLimits(tensor);
+    if (!limits) {
+      limits = LimitsOfFloats(tensor.bytes().data(), count);
+      KeepLimits(tensor, *limits);
+    }
+    return limits->has_nan ? Bounds() : Bounds{limits->low, limits->high};
   }
   const NumberReader read = NumberReaderOf(tensor.type());
   if (read == nullptr) return {};

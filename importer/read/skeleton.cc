@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "base/give_back_large.h"
 #include "base/model_limits.h"
 #include "base/status_macros.h"
 
@@ -300,9 +301,11 @@ absl::Status Walker::WalkTensor(size_t begin, size_t end) {
   reference.mutable_segment()->set_begin(index);
   reference.mutable_segment()->set_end(index + 1);
   reference.AppendToString(&out_);
-  payloads_.push_back({{reinterpret_cast<const std::byte*>(file_.data()) + payload->value,
-                        payload->end - payload->value},
-                       static_cast<int>(payload->number)});
+  const absl::Span<const std::byte> bytes(
+      reinterpret_cast<const std::byte*>(file_.data()) + payload->value,
+      payload->end - payload->value);
+  payloads_.push_back({bytes, static_cast<int>(payload->number)});
+  GiveBackLarge(bytes);  // reading the tensor's header may have brought pages around it
   return absl::OkStatus();
 }
 

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "anemone/compressed.h"
+#include "base/give_back_large.h"
 #include "base/nibbles.h"
 #include "base/status_macros.h"
 #include "importer/edit.h"
@@ -216,6 +217,7 @@ absl::StatusOr<std::optional<Tensor>> CompressedByTranspose(const Graph& graph, 
   const int64_t rows = matrix.dims()[0], columns = matrix.dims()[1];
   Compressed::Ptr turned = matrix.compressed()->Transposed(rows, columns);
   if (turned == nullptr) return std::nullopt;
+  GiveBackLarge(matrix.compressed()->codes().bytes());  // the transposed codes are read from now
   return Tensor::Of({columns, rows}, std::move(turned));
 }
 

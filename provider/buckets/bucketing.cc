@@ -7,6 +7,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
+#include "anemone/compressed.h"
+#include "base/mapped_file.h"
 #include "base/near_names.h"
 #include "base/status_macros.h"
 #include "base/usage_error.h"
@@ -19,6 +21,9 @@ namespace {
 // A limit, since `check` plans each bucket and each may become a program.
 constexpr size_t kMostBuckets = 64;
 
+// Constants of at least as many bytes are only read by programs, which import the model again.
+constexpr int64_t kLargeConstant = 4096;
+
 absl::Status Bad(absl::string_view where, absl::string_view what) {
   return absl::InvalidArgumentError(absl::StrCat(where, ": ", what));
 }
@@ -29,6 +34,20 @@ absl::Status WrongOption(absl::string_view option, absl::string_view what) {
 
 std::string OptionOf(const std::string& symbol, const std::vector<int64_t>& sizes) {
   return absl::StrCat("--bucket ", symbol, "=", absl::StrJoin(sizes, ","));
+}
+
+// Frees the large constants that import computed, such as the transposed codes of compressed
+// weights. Those in a file take no memory.
+void DropComputed(Graph& graph) {
+  for (Value& value : graph.values) {
+    if (!value.constant || value.constant->is_fill()) continue;
+    const Compressed* stored = value.constant->compressed();
+    const int64_t size = stored != nullptr ? stored->stored_bytes()
+                                           : static_cast<int64_t>(value.constant->bytes().size());
+    if (size < kLargeConstant) continue;
+    if (stored == nullptr && MappedFile::Contains(value.constant->bytes())) continue;
+    value.constant.reset();
+  }
 }
 
 }  // namespace
@@ -111,6 +130,7 @@ Bucketing Bucketing::OfArrays(Model free, ImportOptions options, Import import) 
   made.options_ = std::move(options);
   made.import_ = std::move(import);
   made.free_ = std::move(free);
+  DropComputed(made.free_.graph);
   for (ValueId id : made.free_.graph.inputs) made.ports_.push_back(PortOf(made.free_.graph, id));
   return made;
 }

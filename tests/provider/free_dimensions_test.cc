@@ -2,13 +2,18 @@
 // number of plans is kept.
 #include <gmock/gmock.h>
 
+#include <algorithm>
+#include <numeric>
 #include <random>
 #include <thread>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "anemone/session.h"
 #include "engine/formats/json.h"
+#include "importer/importer.h"
+#include "provider/buckets/bucketing.h"
 #include "tests/on_onnx_runtime.h"
 #include "tests/onnx_text.h"
 #include "tests/provider/ramp.h"
@@ -39,6 +44,28 @@ void ExpectMeans(const Tensors& inputs, const Tensors& got) {
     EXPECT_NEAR(y.at<float>(c), sum / static_cast<float>(x.dims()[0]), 2e-3);
   }
   EXPECT_EQ(got.at("r").dims(), inputs.at("z").dims());
+}
+
+TEST(FreeDimensions, TheModelOfFreeSizesHoldsNoLargeConstantsInMemory) {
+  std::vector<int> elements(2048);
+  std::iota(elements.begin(), elements.end(), 1);
+  const std::string text = absl::StrCat("(float[n,64] x) => (float[n,32] y) <float[64,32] w = {",
+                                        absl::StrJoin(elements, ","), "}> { y = MatMul(x, w) }");
+  const auto import = [&](const ImportOptions& options) {
+    return ImportBytes(BytesOfText(text), "", options);
+  };
+  auto free = import({});
+  ASSERT_TRUE(free.ok()) << free.status();
+  const auto largest = [](const Graph& graph) {
+    size_t bytes = 0;
+    for (const Value& value : graph.values) {
+      if (value.constant) bytes = std::max(bytes, value.constant->bytes().size());
+    }
+    return bytes;
+  };
+  EXPECT_EQ(largest(free->graph), 2048 * sizeof(float));
+  const Bucketing sizes = Bucketing::OfArrays(*std::move(free), {}, import);
+  EXPECT_LT(largest(sizes.free().graph), 4096);
 }
 
 TEST(FreeDimensions, ARunPlansForTheSizesOfItsArrays) {
