@@ -2,9 +2,11 @@
 // loading ask for: a large constant is read once, and not for each program of a model. Its pages
 // are dropped then, so that a file whose weights are packed in another form is not in memory twice.
 //
-//   if (auto known = KnownLimits(weights)) return *known;
-//   const FloatLimits limits = LimitsOfFloats(weights.bytes().data(), weights.elements());
-//   KeepLimits(weights, limits);
+//   std::optional<FloatLimits> limits = KnownLimits(weights);
+//   if (!limits) {
+//     limits = LimitsOfFloats(weights.bytes().data(), weights.elements());
+//     KeepLimits(weights, *limits);
+//   }
 //
 // Thread-safe.
 #ifndef ANEMONE_BASE_KNOWN_LIMITS_H_

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <stdexcept>
@@ -23,13 +24,27 @@ void ExpectEachOnce(int64_t count, int64_t grain) {
 }
 
 TEST(ParallelTest, EachElementOnce) {
-  for (int threads : {1, 2, 5}) {
+  for (int threads : {1, 2, 5, 20}) {
     WithThreads(threads, [] {
       for (int64_t count : {0, 1, 2, 7, 64, 1000}) {
         for (int64_t grain : {0, 1, 3, 5000}) ExpectEachOnce(count, grain);
       }
     });
   }
+}
+
+// The first share is the caller's; what it computes of the others' is behind it.
+TEST(ParallelTest, TheCallerReadsMemoryInOneDirection) {
+  WithThreads(3, [] {
+    const std::thread::id caller = std::this_thread::get_id();
+    for (int loop = 0; loop < 200; ++loop) {
+      std::vector<int64_t> begins;
+      ParallelFor(100, 1, [&](int64_t begin, int64_t /*end*/) {
+        if (std::this_thread::get_id() == caller) begins.push_back(begin);
+      });
+      EXPECT_TRUE(std::is_sorted(begins.begin(), begins.end()));
+    }
+  });
 }
 
 // Helpers are there for the next loop, or have left, or leave at this moment.
