@@ -74,6 +74,7 @@ absl::StatusOr<Json> PlanningJson(const Settings& settings) {
   }
   json["dims"] = settings.dims;
   json["shapes"] = settings.shapes;
+  json["state"] = settings.state;
   return json;
 }
 
@@ -91,7 +92,7 @@ absl::StatusOr<Settings> ReadPlanning(const Json& json) {
   Settings settings;
   if (!json.is_object()) return Damaged("want settings");
   for (const auto& [key, value] : json.items()) {
-    if (key == "dims" || key == "shapes") continue;
+    if (key == "dims" || key == "shapes" || key == "state") continue;
     const Setting* setting = FindSetting(key);
     const bool is_known = setting != nullptr && setting->key != nullptr && value.is_string();
     if (!is_known || !setting->store(settings, value.get<std::string>()).ok()) {
@@ -99,8 +100,13 @@ absl::StatusOr<Settings> ReadPlanning(const Json& json) {
     }
   }
   if (!FindTarget(settings.target).ok()) return Damaged("want one target");
-  for (const char* key : {"dims", "shapes"}) {
-    if (!json.contains(key) || !json[key].is_object()) return Damaged("want dims and shapes");
+  for (const char* key : {"dims", "shapes", "state"}) {
+    if (!json.contains(key) || !json[key].is_object())
+      return Damaged("want dims, shapes and state");
+  }
+  for (const auto& [past, present] : json["state"].items()) {
+    if (!present.is_string()) return Damaged("want a pair of a state");
+    settings.state[past] = present.get<std::string>();
   }
   for (const auto& [name, size] : json["dims"].items()) {
     ANEMONE_ASSIGN_OR_RETURN(settings.dims[name], SizeOf(size));
@@ -215,6 +221,7 @@ absl::StatusOr<LoadSetup> SetupFor(const std::string& path, Settings settings) {
   };
   ANEMONE_ASSIGN_OR_RETURN(LoadSetup setup, MakeLoadSetup(settings, import, path, nullptr));
   setup.compiles = false;
+  setup.state_in_place = settings.state;
   return setup;
 }
 
@@ -474,10 +481,13 @@ std::string ModelFileAt(const std::string& path) {
   return FileAt(path, (*manifest)["files"][0].get<std::string>()).value_or(path);
 }
 
-absl::StatusOr<Compiled> CompileModel(const std::string& path, const Settings& settings,
+absl::StatusOr<Compiled> CompileModel(const std::string& path, const Settings& given,
                                       const std::string& output) {
   return Guarded("compile the model", [&]() -> absl::StatusOr<Compiled> {
-    const TimeLimit limit(settings.time_limit);
+    const TimeLimit limit(given.time_limit);
+    // Who runs it may keep a state, or not: the results are the same.
+    Settings settings = given;
+    if (settings.state.empty()) settings.state[kUsualPairs] = "";
     ANEMONE_ASSIGN_OR_RETURN(const Json planning, PlanningJson(settings));
     ANEMONE_ASSIGN_OR_RETURN(const auto folder, NewFolder::Make(output));
     const std::vector<std::string> files = FilesOfModel(path);
@@ -523,7 +533,8 @@ absl::StatusOr<Patched> PatchModel(const std::string& folder, const NewWeights& 
     if (sources.size() != names.size()) return Damaged("it lists other files than the model has");
     ANEMONE_ASSIGN_OR_RETURN(const auto writer, Writer::Make(made->path(), sources));
     patched.compiled.weights_version = writer->version();
-    ANEMONE_ASSIGN_OR_RETURN(const Settings settings, model->SettingsFor({}));
+    ANEMONE_ASSIGN_OR_RETURN(Settings settings, model->SettingsFor({}));
+    settings.state = model->state();
     ANEMONE_ASSIGN_OR_RETURN(LoadSetup setup, SetupFor(file, settings));
     if (const auto derived = Derive(*model, changes, setup)) {
       ANEMONE_RETURN_IF_ERROR(

@@ -11,6 +11,7 @@
 #ifndef ANEMONE_PROVIDER_COMPILED_MODEL_H_
 #define ANEMONE_PROVIDER_COMPILED_MODEL_H_
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -36,6 +37,8 @@ class CompiledModel : public ProgramStore {
 
   // `given` with what the model was compiled for. UsageError: `given` wants something else.
   absl::StatusOr<Settings> SettingsFor(const Settings& given) const;
+  // The pairs whose rows the plan may write in place: Settings::state when it was compiled.
+  const std::map<std::string, std::string>& state() const { return settings_.state; }
   const std::string& model_path() const { return files_[0]; }
   const PlannedModel& planned() const { return planned_; }
   // The files, and their contents.

@@ -32,6 +32,7 @@ absl::StatusOr<LoadSetup> MakeLoadSetup(const Settings& settings, Bucketing::Imp
       .import = std::move(import)};
   ANEMONE_ASSIGN_OR_RETURN(setup.planning, RunPlanOptionsOf(settings));
   setup.planning.bodies = true;
+  setup.state_in_place = settings.state;
   setup.is_of_file = !settings.last_logits;
   setup.keeps_loops = KeepsLoops(settings);
   setup.software.observed = settings.hazards;

@@ -5,6 +5,7 @@
 
 #include <tbb/task_arena.h>
 
+#include <map>
 #include <memory>
 #include <string>
 
@@ -39,6 +40,9 @@ struct LoadSetup {
   std::shared_ptr<const LoadedModel> before;
   bool has_new_weights = false;  // `import` puts them in place of the file's
   PlanOptions planning;
+  // The pairs whose rows the plan may write in place (state_in_place.h): those of the settings; of
+  // a compiled model, those that it was compiled with.
+  std::map<std::string, std::string> state_in_place;
   bool keeps_loops = false;  // KeepsLoops()
   SoftwareOptions software;
   std::shared_ptr<MemoryBudget> memory;

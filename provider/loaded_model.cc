@@ -43,8 +43,10 @@ std::function<absl::StatusOr<Planned>()> PlanLater(const LoadSetup& setup,
   return [setup, importing]() -> absl::StatusOr<Planned> {
     const WorkLimits limits(setup.settings);
     ANEMONE_ASSIGN_OR_RETURN(Model model, setup.import(importing));
-    ANEMONE_ASSIGN_OR_RETURN(Plan plan, MakePlan(model, setup.planning));
-    return Planned{std::move(model), std::move(plan)};
+    ANEMONE_ASSIGN_OR_RETURN(PlanInPlace made, PlanStateInPlace(setup, model, [&](const Model& m) {
+                               return MakePlan(m, setup.planning);
+                             }));
+    return Planned{std::move(model), std::move(made.plan)};
   };
 }
 
@@ -171,14 +173,12 @@ absl::StatusOr<std::unique_ptr<LoadedModel>> LoadedModel::Make(const LoadSetup& 
     return MayLoop(setup, is_edited) ? MakeRunPlan(model, setup.planning)
                                      : MakePlan(model, setup.planning);
   };
-  bool is_stored = !is_edited;
   if (is_edited) {
     ANEMONE_ASSIGN_OR_RETURN(planned.plan, plan(planned.model));
   } else {
     ANEMONE_ASSIGN_OR_RETURN(PlanInPlace made_plan, PlanStateInPlace(setup, planned.model, plan));
     planned.plan = std::move(made_plan.plan);
     made->copied_state = std::move(made_plan.refusal);
-    is_stored = !made_plan.writes && made->copied_state.empty();  // an entry has no such reasons
   }
   setup.arena->execute([&] { WarnOfWeights(planned.model, planned.plan); });
   made->load_times.plan = watch.Lap();
@@ -209,10 +209,11 @@ absl::StatusOr<std::unique_ptr<LoadedModel>> LoadedModel::Make(const LoadSetup& 
     }
     made->places = std::make_shared<const WeightPlaces>(std::move(places));
   }
-  if (setup.cache != nullptr && is_stored) {
+  if (setup.cache != nullptr && !is_edited) {
     const PlanFacts facts = {
         .line = made->is_unasked ? "" : anemone::PlanLine(planned.model, planned.plan),
         .summary = made->summary,
+        .copied_state = made->copied_state,
         .need = need,
         .places = made->places};
     setup.cache->Store(importing, planned.model.graph, made->whole ? *made->whole : planned.plan,
@@ -242,6 +243,7 @@ absl::StatusOr<std::unique_ptr<LoadedModel>> LoadedModel::Find(const LoadSetup& 
   made->line = std::move(found->facts.line);
   made->summary = std::move(found->facts.summary);
   made->places = std::move(found->facts.places);
+  made->copied_state = std::move(found->facts.copied_state);
   made->plan_again = PlanLater(setup, importing);
   made->is_unasked = made->line.empty();  // its plan has loops
   made->load_times.load = setup.opened + watch.Lap();

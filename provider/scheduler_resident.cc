@@ -160,6 +160,11 @@ bool Scheduler::CanShow(ValueId port) const {
       type == DataType::kFloat16 || type == DataType::kFloat || type == DataType::kDouble;
   if (!is_float || surfaces_.slot[port] < 0 || read_on_cpu_[port]) return false;
   if (surfaces_.layout[port].format != Format::kFloat16) return false;
+  for (const Segment& segment : plan_.segments) {  // a state and what is written into it are one
+    for (const RowWrite& write : RowWritesOf(graph_, segment)) {
+      if (port == write.past || port == write.present) return false;
+    }
+  }
   if (of(graph_.inputs) == 1) return of(graph_.outputs) == 0;
   return of(graph_.outputs) == 1 && IsMadeOnTheEngine(port);
 }

@@ -88,15 +88,17 @@ absl::StatusOr<Session> Session::Load(const std::string& path, const Settings& s
   return Guarded("load the model", [&]() -> absl::StatusOr<Session> {
     const TimeLimit limit(settings.time_limit);
     const absl::Time begun = SteadyNow();
-    const auto load = [&](const std::string& file, const Settings& with,
-                          std::shared_ptr<const ProgramStore> store) -> absl::StatusOr<Session> {
+    const auto load =
+        [&](const std::string& file, const Settings& with,
+            std::shared_ptr<const CompiledModel> compiled) -> absl::StatusOr<Session> {
       const auto import = [file](const ImportOptions& importing) {
         return ImportFile(file, importing);
       };
       ANEMONE_ASSIGN_OR_RETURN(LoadSetup setup, MakeLoadSetup(with, import, file, nullptr));
       // Adapters change the model that is planned.
-      if (store != nullptr && setup.adapters->modules() == nullptr && !with.hazards) {
-        setup.cache = std::move(store);
+      if (compiled != nullptr && setup.adapters->modules() == nullptr && !with.hazards) {
+        setup.state_in_place = compiled->state();
+        setup.cache = std::move(compiled);
       }
       setup.opened = absl::ToDoubleMilliseconds(SteadyNow() - begun);
       return Of(setup);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -18,13 +19,14 @@ bool HasWrites(const Graph& graph) {
   return std::any_of(graph.nodes.begin(), graph.nodes.end(), WritesRows);
 }
 
-// The pairs of the settings; none if one does not fit this size of the model. An output that is the
+// The pairs of values; none if one does not fit this size of the model. An output that is the
 // next value of several inputs cannot be one's memory.
-std::vector<StateValues> StatesOf(const Settings& settings, const Graph& graph) {
+std::vector<StateValues> StatesOf(const std::map<std::string, std::string>& state,
+                                  const Graph& graph) {
   std::vector<PortInfo> inputs, outputs;
   for (const ValueId v : graph.inputs) inputs.push_back(PortOf(graph, v));
   for (const ValueId v : graph.outputs) outputs.push_back(PortOf(graph, v));
-  const auto pairs = FindStatePairs(settings.state, graph, inputs, outputs);
+  const auto pairs = FindStatePairs(state, graph, inputs, outputs);
   if (!pairs.ok()) return {};
   std::map<ValueId, int> uses;
   for (const StatePair& pair : *pairs) ++uses[graph.outputs[pair.output]];
@@ -73,9 +75,9 @@ absl::StatusOr<PlanInPlace> PlanStateInPlace(
   PlanInPlace made;
   const Settings& settings = setup.settings;
   // Of buckets, values are cropped; hazards are looked for without a state.
-  if (!settings.state.empty() && settings.buckets.empty() && !settings.hazards) {
+  if (!setup.state_in_place.empty() && settings.buckets.empty() && !settings.hazards) {
     Graph before = model.graph;
-    made.refusal = WriteRowsInPlace(StatesOf(settings, before), model);
+    made.refusal = WriteRowsInPlace(StatesOf(setup.state_in_place, before), model);
     if (HasWrites(model.graph)) {
       ANEMONE_ASSIGN_OR_RETURN(made.plan, plan(model));
       const std::string why = LeavesTheEngine(model, made.plan);

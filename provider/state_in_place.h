@@ -21,8 +21,7 @@ struct PlanInPlace {
   std::string refusal;
 };
 
-// `plan` makes a plan of `model`, which is changed only if that lets a state of the settings stay
-// where it is.
+// `plan` makes a plan of `model`, which is changed only if that lets a state stay where it is.
 absl::StatusOr<PlanInPlace> PlanStateInPlace(
     const LoadSetup& setup, Model& model,
     const std::function<absl::StatusOr<Plan>(const Model& model)>& plan);

@@ -18,13 +18,15 @@
 #include "partitioner/plan_json.h"
 #include "provider/package/network_text.h"
 #include "provider/package/package_tensors.h"
+#include "provider/package/stored_writes.h"
+#include "provider/surface_plan.h"
 
 namespace anemone {
 namespace {
 
 constexpr char kSection[] = "session.model", kDomain[] = "anemone.session";
 constexpr char kPlaces[] = "session.weights";
-constexpr char kEngine[] = "engine", kCpu[] = "cpu", kFile[] = "file";
+constexpr char kEngine[] = "engine", kCpu[] = "cpu", kFile[] = "file", kRows[] = "rows";
 constexpr char kLine[] = "line", kFacts[] = "facts";
 
 absl::Status DamagedEntry(absl::string_view what) {
@@ -41,6 +43,7 @@ Json FactsOf(const PlanFacts& facts) {
           {"engine_macs_share", OrNull(s.engine_macs_share)},
           {"warnings", s.warnings},
           {"warned_nodes", s.warned_nodes},
+          {"copied_state", facts.copied_state},
           {"need", {facts.need.weights, facts.need.values, facts.need.surfaces}}};
 }
 
@@ -61,6 +64,7 @@ absl::Status ReadFacts(const std::string& text, PlanFacts& to) {
                   .engine_macs_share = Optional<double>(facts.at("engine_macs_share")),
                   .warnings = facts.at("warnings").get<int>(),
                   .warned_nodes = facts.at("warned_nodes").get<int>()};
+    to.copied_state = facts.at("copied_state").get<std::string>();
     const Json& need = facts.at("need");
     to.need = {need.at(0).get<int64_t>(), need.at(1).get<int64_t>(), need.at(2).get<int64_t>()};
   } catch (const Json::exception& e) {
@@ -163,6 +167,7 @@ class EntryWriter {
         if (described_.count(v) == 0) Describe(v, out().add_value_info());
       }
     }
+    if (HasRowWrites(graph_, segment)) return AddRows(segment, node);
     if (segment.placement != Placement::kEngine) return AddCpu(index, node);
     node.set_op_type(kEngine);
     AddAttribute("segment", node).set_i(static_cast<int64_t>(package_.segments.size()));
@@ -176,6 +181,14 @@ class EntryWriter {
         ports->push_back({value.name, value.type, value.dims()});
       }
     }
+    return absl::OkStatus();
+  }
+
+  absl::Status AddRows(const Segment& segment, onnx::NodeProto& node) {
+    node.set_op_type(kRows);
+    onnx::AttributeProto& writes = AddAttribute("writes", node);
+    writes.set_type(onnx::AttributeProto::GRAPH);
+    ANEMONE_ASSIGN_OR_RETURN(*writes.mutable_g(), StoredWrites(graph_, segment));
     return absl::OkStatus();
   }
 
@@ -307,6 +320,11 @@ absl::Status ReadSegment(const Package& package, const onnx::NodeProto& node,
   }
   cpu.is_file = node.op_type() == kFile;
   if (cpu.is_file) return absl::OkStatus();
+  if (node.op_type() == kRows) {
+    const onnx::AttributeProto* const writes = FindAttribute(node, "writes");
+    if (writes == nullptr) return DamagedEntry("rows of a state are missing");
+    return ReadStoredWrites(writes->g(), ids, made.graph, segment);
+  }
   if (node.op_type() != kEngine) {
     ANEMONE_ASSIGN_OR_RETURN(cpu, ReadCpu(made.graph, node, segment.inputs));
     return absl::OkStatus();
@@ -371,6 +389,7 @@ absl::StatusOr<PlannedModel> FromPackage(const Package& package) {
   for (const onnx::NodeProto& node : nodes) {
     ANEMONE_RETURN_IF_ERROR(ReadSegment(package, node, ids, made));
   }
+  ANEMONE_RETURN_IF_ERROR(CheckStoredWrites(made.graph, made.plan));
   if (const PackageExtension* const places = FindExtension(package, kPlaces)) {
     ANEMONE_ASSIGN_OR_RETURN(const Json json, ReadNetworkText(BytesText(places->bytes)));
     ANEMONE_ASSIGN_OR_RETURN(WeightPlaces read, WeightPlaces::FromJson(json, made.plan));

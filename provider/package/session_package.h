@@ -7,6 +7,7 @@
 //   node "cpu": a CPU segment. Its model is attribute "model"; the inputs after the segment's own
 //               are that model's constants, attribute "constants"
 //   node "file": the CPU segment that is the whole model
+//   node "rows": writes rows into a state where it is, by the nodes of graph "writes"
 //   metadata_props: the plan's line, summary and memory
 // Section "session.weights" is the JSON of provider/weights/weight_places.h.
 #ifndef ANEMONE_PROVIDER_PACKAGE_SESSION_PACKAGE_H_
@@ -31,13 +32,14 @@ namespace anemone {
 struct PlanFacts {
   std::string line;  // PlanLine()
   PlanSummary summary;
+  std::string copied_state;                    // PlanInPlace::refusal
   MemoryNeed need;                             // zeros if there is no limit of memory
   std::shared_ptr<const WeightPlaces> places;  // null: not known
 };
 
 struct PlannedModel {
-  Graph graph;  // the values at the ports of segments; no nodes
-  Plan plan;    // only the target, the route and the segments, which have no nodes
+  Graph graph;  // the values at the ports of segments; nodes that write rows only
+  Plan plan;    // only the target, the route and the segments, without nodes but these
   std::vector<CpuModel> cpu_models;  // by segment
   PlanFacts facts;
 };

@@ -109,6 +109,18 @@ class Generate(CliTest):
         self.assertEqual(written[64], written[512])
         self.assertEqual(["written to present.0.key: 32 bytes"], written[64][:1])
 
+    def test_a_compiled_model_writes_one_row_too(self):
+        for rows in (64, 512):
+            path, package = self.write(decoder(buffer=rows), f"{rows}.onnx"), self.folder / f"{rows}.compiled"
+            anemone("compile", path, "--shape", "input_ids=1,1", "--shape", "cache_position=1", "-o", package)
+            tokens = ("--tokens", "5,17,40", "--max-new", "20")
+            self.assertEqual(self.json(path, *tokens)["tokens"], self.json(package, *tokens)["tokens"])
+            profile = self.folder / f"{rows}.json"
+            anemone("run", package, "--state", "auto", "--profile", profile)
+            text = profile.read_text()
+            self.assertEqual(4, text.count(": 32 bytes"))
+            self.assertNotIn("to engine: past", text)
+
     def test_a_context_longer_than_the_positions_is_an_error(self):
         for made, told in ((decoder(layers=1, longest=48), "the positions of the model"),
                            (grouped_decoder(layers=1, longest=48), "the positions of the model"),

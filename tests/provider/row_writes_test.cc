@@ -4,11 +4,14 @@
 #include <gmock/gmock.h>
 
 #include <cmath>
+#include <fstream>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "provider/compiled_model.h"
 #include "tests/provider/ramp.h"
 #include "tests/provider/sessions.h"
+#include "tests/round_trip.h"
 #include "tests/status_matchers.h"
 
 namespace anemone::row_writes {
@@ -273,6 +276,88 @@ TEST(WrittenState, TakesNewWeights) {
     ExpectSameBits(want->at("y"), got->at("y"));
   }
   EXPECT_THAT(session.PlanText(true, 400), HasSubstr("state-in-place"));
+}
+
+// A compiled model of one token, in a folder of its own.
+class CompiledDecoder {
+ public:
+  CompiledDecoder(const std::string& bytes, const Settings& settings)
+      : folder_(temporary_.path() + "/net.ane") {
+    std::ofstream(temporary_.path() + "/net.onnx", std::ios::binary) << bytes;
+    const auto made = CompileModel(temporary_.path() + "/net.onnx", settings, folder_);
+    EXPECT_THAT(made.status(), IsOk());
+  }
+  Session Load(const Settings& settings) const {
+    auto session = Session::Load(folder_, settings);
+    EXPECT_TRUE(session.ok()) << session.status();
+    EXPECT_EQ(session->times().plan, 0);
+    return *std::move(session);
+  }
+  const std::string& folder() const { return folder_; }
+
+ private:
+  TemporaryFolder temporary_{testing::TempDir()};
+  const std::string folder_;
+};
+
+// What a run of the package writes does not depend on the size of the state.
+TEST_P(WrittenRows, OfACompiledModelAreAllThatIsWritten) {
+  const std::string bytes = BytesOf(Decoder(std::get<0>(GetParam())));
+  const Settings one = {.dims = {{"S", 1}}, .numerics = std::get<1>(GetParam())};
+  const CompiledDecoder compiled(bytes, WithState(one));
+  TwoSessions pair(Decoder(std::get<0>(GetParam())), one);
+  pair.session = compiled.Load(WithState({.numerics = std::get<1>(GetParam())}));
+  for (int64_t past = 0; past < 5; ++past) pair.Run(past, 1);
+  const std::string trace = TraceOf(pair.session, 5, 1);
+  EXPECT_THAT(trace, HasSubstr("written to ks: 32 bytes"));
+  for (const char* whole : {"to engine: pk", "to engine: ks", "from engine: ks"}) {
+    EXPECT_THAT(trace, Not(HasSubstr(whole)));
+  }
+  EXPECT_THAT(pair.session.PlanText(true, 400), HasSubstr("state-in-place"));
+  EXPECT_THAT(pair.session.PlanText(true, 400), Not(HasSubstr("each run copies all of it")));
+}
+
+// A package has the pairs of usual names, and whoever runs it may pass the values by hand.
+TEST(WrittenState, OfACompiledModelMayBePassedByHand) {
+  std::string text = absl::StrReplaceAll(
+      Decoder(kElements),
+      {{"pk", "past_k"}, {"pv", "past_v"}, {"ks", "present_k"}, {"vs", "present_v"}});
+  const CompiledDecoder compiled(BytesOf(text), {.dims = {{"S", 1}}});
+  const Session by_hand = compiled.Load({}), with_state = compiled.Load({.state = {{"auto", ""}}});
+  const Session model = MustLoad(BytesOf(text), {.dims = {{"S", 1}}});
+  Arrays whole = Step(0, 1);
+  whole["past_k"] = whole["past_v"] = Tensor::Zeros(DataType::kFloat, {1, 2, kSize, 8});
+  for (int64_t past = 0; past < 4; ++past) {
+    for (auto& [name, tensor] : Step(past, 1)) whole[name] = tensor;
+    const auto want = model.Run(whole), got = by_hand.Run(whole);
+    const auto kept = with_state.Run(Step(past, 1));
+    ASSERT_TRUE(want.ok()) << want.status();
+    ASSERT_TRUE(got.ok()) << got.status();
+    ASSERT_TRUE(kept.ok()) << kept.status();
+    for (const auto& [name, tensor] : *want) ExpectSameBits(tensor, got->at(name));
+    ExpectSameBits(want->at("y"), kept->at("y"));
+    whole["past_k"] = want->at("present_k");
+    whole["past_v"] = want->at("present_v");
+  }
+  EXPECT_THAT(TraceOf(with_state, 4, 1), HasSubstr("written to present_k: 32 bytes"));
+  // The two are one surface, which a caller cannot hold twice.
+  EXPECT_FALSE(by_hand.MakeSurfaces({"past_k", "present_k"}).ok());
+}
+
+TEST(WrittenState, OfACompiledModelTakesNewWeights) {
+  const CompiledDecoder compiled(BytesOf(Decoder(kTurned)), WithState({.dims = {{"S", 1}}}));
+  const Tensor wv = Tensor::Floats({16, 16}, std::vector<float>(256, 0.125f));
+  Session session = compiled.Load(WithState({}));
+  ASSERT_THAT(session.UpdateWeights({{"wv", wv}}), IsOk());
+  ASSERT_THAT(PatchModel(compiled.folder(), {{"wv", wv}}, compiled.folder()).status(), IsOk());
+  const Session patched = compiled.Load(WithState({}));
+  for (int64_t past = 0; past < 3; ++past) {
+    const auto want = session.Run(Step(past, 1)), got = patched.Run(Step(past, 1));
+    ASSERT_TRUE(want.ok()) << want.status();
+    ASSERT_TRUE(got.ok()) << got.status();
+    ExpectSameBits(want->at("y"), got->at("y"));
+  }
+  EXPECT_THAT(TraceOf(patched, 3, 1), HasSubstr("written to ks: 32 bytes"));
 }
 
 }  // namespace
