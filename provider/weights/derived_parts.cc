@@ -32,8 +32,10 @@ bool IsWeight(const Tensor& tensor) {
   return tensor.elements() > 0 && (IsFloating(tensor.type()) || IsCodeType(tensor.type()));
 }
 
-bool HasConstants(const Unit& unit) {
-  return !unit.weights.empty() ||
+// Units that only change the layout of computed values depend on what is around a part.
+bool Counts(const Unit& unit) {
+  const bool is_layout = unit.kind->run.is_view || unit.kind->run.permutation;
+  return !is_layout ||
          std::any_of(unit.bottoms.begin(), unit.bottoms.end(), [](const Operand& bottom) {
            return bottom.source == Operand::Source::kConstant;
          });
@@ -86,11 +88,11 @@ struct NamedUnit {
 };
 using NamedUnits = absl::flat_hash_map<absl::string_view, NamedUnit>;
 
-NamedUnits UnitsWithConstants(const Plan& plan) {
+NamedUnits UnitsOf(const Plan& plan) {
   NamedUnits units;
   for (const Segment& segment : plan.segments) {
     for (const Unit& unit : segment.network.units) {
-      if (HasConstants(unit)) units.emplace(unit.name, NamedUnit{&segment.network, &unit});
+      if (Counts(unit)) units.emplace(unit.name, NamedUnit{&segment.network, &unit});
     }
   }
   return units;
@@ -184,7 +186,7 @@ class PartMaker {
     if (all.empty()) return {};
     const absl::StatusOr<Planned> made = PlanParts(all, importer);
     if (!made.ok()) return {};
-    const NamedUnits before = UnitsWithConstants(plan_), now = UnitsWithConstants(made->plan);
+    const NamedUnits before = UnitsOf(plan_), now = UnitsOf(made->plan);
     const UnitNames names(made->model, made->plan);
     std::set<OriginId> wrong;  // of nodes that have other constants in the parts
     for (const auto& [name, unit] : now) {
@@ -245,7 +247,7 @@ class PartMaker {
       const Network& network = plan_.segments[s].network;
       for (size_t i = 0; i < network.units.size(); ++i) {
         const ConstantPlace place{static_cast<int>(s), static_cast<int>(i)};
-        if (!HasConstants(network.units[i]) || is_plain(place)) continue;
+        if (!Counts(network.units[i]) || is_plain(place)) continue;
         const Origin* origin = names.Find(network.units[i].name);
         if (origin == nullptr) continue;
         const auto id = static_cast<OriginId>(origin - model.origins.data());
@@ -350,13 +352,7 @@ std::optional<DerivedConstants> DeriveConstants(const std::set<std::string>& wei
   const std::vector<const DerivedPart*> parts(found.begin(), found.end());
   const absl::StatusOr<Planned> made = PlanParts(parts, importer);
   if (!made.ok()) return std::nullopt;
-  NamedUnits before;
-  for (const Segment& segment : plan.segments) {
-    for (const Unit& unit : segment.network.units) {
-      before.emplace(unit.name, NamedUnit{&segment.network, &unit});
-    }
-  }
-  const NamedUnits now = UnitsWithConstants(made->plan);
+  const NamedUnits before = UnitsOf(plan), now = UnitsOf(made->plan);
   for (const auto& [name, unit] : now) {
     const auto same = before.find(name);
     if (same == before.end() || !IsAlike(unit, same->second)) return std::nullopt;
@@ -368,11 +364,12 @@ std::optional<DerivedConstants> DeriveConstants(const std::set<std::string>& wei
     const auto found = now.find(unit.name);
     if (found == now.end()) return std::nullopt;
     const auto& [network, made_unit] = found->second;
-    NewConstants& changed = derived.of_units[place.segment];
-    if (!made_unit->weights.empty()) changed.units.push_back({place.index, made_unit->weights});
+    if (!made_unit->weights.empty()) {
+      derived.of_units[place.segment].units.push_back({place.index, made_unit->weights});
+    }
     for (size_t i = 0; i < unit.bottoms.size(); ++i) {
       if (unit.bottoms[i].source != Operand::Source::kConstant) continue;
-      changed.operands.push_back(
+      derived.of_units[place.segment].operands.push_back(
           {unit.bottoms[i].index, network->constants[made_unit->bottoms[i].index].tensor});
     }
   }

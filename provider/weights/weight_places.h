@@ -50,7 +50,7 @@ struct PlacedWeight {
 struct DerivedPart {
   std::vector<std::string> weights;  // initializers that only the part and CPU segments read
   ModelPart nodes;
-  std::vector<ConstantPlace> units;  // those with the constants
+  std::vector<ConstantPlace> units;  // all, except those that only change layouts
   bool has_bounds = false;           // bounds of other values depend on the weights
 };
 

@@ -81,9 +81,18 @@ def is_of_working_opset(model):
         return False
 
 
-def same_bits(a, b):
-    return len(a) == len(b) and all(x.dtype == y.dtype and x.shape == y.shape
-                                    and x.tobytes() == y.tobytes() for x, y in zip(a, b))
+# Functions of constants that the importer computes itself, nearer to the truth than ONNX Runtime's
+# float32 (importer/infer/compute_numbers.cc): the last bits may differ.
+COMPUTED = {"Sin", "Cos", "Log"}
+
+
+def same_bits(a, b, model):
+    def equal(x, y):
+        if any(node.op_type in COMPUTED for node in model.graph.node) and x.dtype.kind == "f":
+            return bool(np.all(np.abs(x - y) <= 2 * np.spacing(np.abs(y))))
+        return x.tobytes() == y.tobytes()
+    return len(a) == len(b) and all(x.dtype == y.dtype and x.shape == y.shape and equal(x, y)
+                                    for x, y in zip(a, b))
 
 
 def rewrite(program, mode, paths):
@@ -115,7 +124,7 @@ def main():
             with open(path, "wb") as file:
                 file.write(case.model.SerializeToString())
             cases.append((case.name, path, *case.data_sets[0], is_random(case.model.graph),
-                          args.constant and is_of_working_opset(case.model)))
+                          case.model if args.constant and is_of_working_opset(case.model) else None))
         said = rewrite(args.rewrite, args.mode, [case[1] for case in cases])
         count = dict.fromkeys(["same", "same bits", "corrected", "random", "only ours", "neither",
                                "broken"], 0)
@@ -126,8 +135,8 @@ def main():
                 count["neither" if ours is None else "only ours"] += 1
             elif random and ours is not None:
                 count["random"] += 1
-            elif ours is not None and exact and line.startswith("ok 0 nodes"):
-                is_same = same_bits(theirs, ours)
+            elif ours is not None and exact is not None and line.startswith("ok 0 nodes"):
+                is_same = same_bits(theirs, ours, exact)
                 count["same bits" if is_same else "broken"] += 1
                 if not is_same:
                     print(f"{name}: other bits")
