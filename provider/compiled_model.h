@@ -66,15 +66,15 @@ struct Compiled {
   std::string weights_version;  // a hash of the model's files
 };
 
-// Plans the model and writes the folder `output`, which must not exist, or be empty. Errors: those
-// of Session::Load() and NewFolder; UsageError: a dimension is free; kUnimplemented: a package
-// cannot hold the plan.
-absl::StatusOr<Compiled> CompileModel(const std::string& path, const Settings& settings,
+// Plans the model with the settings `given` and writes the folder `output`, which must not exist,
+// or be empty. Errors: those of Session::Load() and NewFolder; UsageError: a dimension is free;
+// kUnimplemented: a package cannot hold the plan.
+absl::StatusOr<Compiled> CompileModel(const std::string& path, const Settings& given,
                                       const std::string& output);
 
 struct Patched {
   std::vector<std::string> changed;  // the names of the values that differ now
-  bool planned_again = false;  // something was computed from them, or a range had to be judged
+  bool planned_again = false;        // provider/weights/quick_update.h
   Compiled compiled;
 };
 

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "anemone/surfaces.h"
 #include "provider/compiled_model.h"
 #include "tests/provider/ramp.h"
 #include "tests/provider/sessions.h"
