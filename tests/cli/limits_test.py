@@ -126,7 +126,7 @@ class DeviceLimits(CliTest):
 class Hazards(CliTest):
     def hazards(self, made, *words):
         path = made if isinstance(made, pathlib.Path) else self.write(made)
-        done = anemone("run", path, "--hazards", "--json", *words)
+        done = anemone("run", path, "--hazards", "--json", *words, timeout=300)
         self.assertEqual(0, done.returncode, done.stderr)
         document = json.loads(done.stdout)
         jsonschema.validate(document, SCHEMA)
