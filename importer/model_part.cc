@@ -1,7 +1,5 @@
 #include "importer/model_part.h"
 
-#include <algorithm>
-
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/string_view.h"
 #include "importer/edit.h"

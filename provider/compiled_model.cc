@@ -6,7 +6,6 @@
 #include <filesystem>
 #include <map>
 #include <optional>
-#include <set>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -33,7 +32,6 @@
 #include "provider/session_cache.h"
 #include "provider/settings.h"
 #include "provider/weights/derived_parts.h"
-#include "provider/weights/quick_update.h"
 #include "provider/weights/weight_places.h"
 
 namespace anemone {
@@ -221,7 +219,6 @@ absl::StatusOr<LoadSetup> SetupFor(const std::string& path, Settings settings) {
   };
   ANEMONE_ASSIGN_OR_RETURN(LoadSetup setup, MakeLoadSetup(settings, import, path, nullptr));
   setup.compiles = false;
-  setup.state_in_place = settings.state;
   return setup;
 }
 
@@ -306,33 +303,11 @@ absl::StatusOr<std::map<std::string, ReplacedInitializer>> ChangesOf(const Compi
   return found;
 }
 
-// The constants that follow from changes of weights that are not plain, if the plan stays: at most
-// parts of the model in `setup`, which has the new weights, are planned. Nullopt: it may not.
-std::optional<DerivedConstants> Derive(const CompiledModel& model,
-                                       const std::map<std::string, ReplacedInitializer>& changes,
-                                       const LoadSetup& setup) {
-  const PlannedModel& planned = model.planned();
-  if (planned.facts.places == nullptr) return std::nullopt;
-  std::set<std::string> derived;
-  for (const auto& [name, change] : changes) {
-    const PlacedWeight* placed = planned.facts.places->Find(name);
-    if (placed == nullptr) {
-      derived.insert(name);
-    } else if (!FitsInPlace(*placed, change.now)) {
-      return std::nullopt;
-    }
-  }
-  if (derived.empty()) return DerivedConstants();
-  return DeriveConstants(derived, *planned.facts.places,
-                         PartImporterOf(setup, ImportingOptions(setup.settings, setup.runtime)),
-                         planned.plan);
-}
-
 // Puts the new elements of constants that the program holds itself into it. It refers to `sources`
 // for all others, such as the tables of CPU segments.
-void PutInto(const WeightPlaces& places, const std::map<std::string, ReplacedInitializer>& changes,
-             const DerivedConstants& derived, const std::vector<Tensor>& sources,
-             const std::vector<int>& packaged, Package& package) {
+void PutInto(const WeightPlaces& places, const NewWeights& changed, const DerivedConstants& derived,
+             const std::vector<Tensor>& sources, const std::vector<int>& packaged,
+             Package& package) {
   for (const auto& [segment, constants] : derived.of_units) {
     Network& network = package.segments[packaged[segment]].network;
     for (const NewConstants::OfUnit& unit : constants.units) {
@@ -345,20 +320,19 @@ void PutInto(const WeightPlaces& places, const std::map<std::string, ReplacedIni
   const auto put = [&](const Tensor& now, Tensor& held) {
     if (!FindSource(sources, BytesText(held))) held = now.Reshaped(held.dims());
   };
-  for (const auto& [name, change] : changes) {
-    const PlacedWeight* const found = places.Find(name);
-    if (found == nullptr) continue;
-    const PlacedWeight& placed = *found;
-    for (const ConstantPlace& unit : placed.units) {
+  for (const auto& [name, tensor] : changed) {
+    const PlacedWeight* const placed = places.Find(name);
+    if (placed == nullptr) continue;
+    for (const ConstantPlace& unit : placed->units) {
       const auto& weights = places.WeightsOf(unit);
       Network& network = package.segments[packaged[unit.segment]].network;
       for (size_t i = 0; i < weights.size(); ++i) {
-        if (weights[i].name == name) put(change.now, network.units[unit.index].weights[i]);
+        if (weights[i].name == name) put(tensor, network.units[unit.index].weights[i]);
       }
     }
-    for (const ConstantPlace& operand : placed.operands) {
+    for (const ConstantPlace& operand : placed->operands) {
       Network& network = package.segments[packaged[operand.segment]].network;
-      put(change.now, network.constants[operand.index].tensor);
+      put(tensor, network.constants[operand.index].tensor);
     }
   }
 }
@@ -381,8 +355,7 @@ absl::StatusOr<Package> ReadProgram(const std::string& folder, const std::vector
 // The program of `model` with the new weights in place of those that its units hold. The files of
 // `writer` are in `sources`.
 absl::Status RewriteProgram(const std::string& folder, const std::string& version,
-                            const CompiledModel& model,
-                            const std::map<std::string, ReplacedInitializer>& changes,
+                            const CompiledModel& model, const NewWeights& changed,
                             const DerivedConstants& derived, const std::vector<Tensor>& sources,
                             const Writer& writer) {
   ANEMONE_ASSIGN_OR_RETURN(Package package, ReadProgram(folder, sources, version));
@@ -394,7 +367,7 @@ absl::Status RewriteProgram(const std::string& folder, const std::string& versio
   if (next != static_cast<int>(package.segments.size())) {
     return absl::DataLossError("a compiled model has other segments than its plan");
   }
-  PutInto(*model.planned().facts.places, changes, derived, sources, packaged, package);
+  PutInto(*model.planned().facts.places, changed, derived, sources, packaged, package);
   return writer.Save(std::move(package));
 }
 
@@ -518,7 +491,9 @@ absl::StatusOr<Patched> PatchModel(const std::string& folder, const NewWeights& 
     ANEMONE_ASSIGN_OR_RETURN(const auto made, NewFolder::MakeFor(output, folder));
     std::vector<std::map<uint64_t, Tensor>> replaced(model->sources().size());
     Patched patched;
+    NewWeights changed;
     for (const auto& [name, change] : changes) {
+      changed.emplace(name, change.now);
       const auto place = FindSource(model->sources(), BytesText(change.before));
       replaced[place->source].emplace(place->offset, change.now);
       patched.changed.push_back(name);
@@ -536,14 +511,21 @@ absl::StatusOr<Patched> PatchModel(const std::string& folder, const NewWeights& 
     ANEMONE_ASSIGN_OR_RETURN(Settings settings, model->SettingsFor({}));
     settings.state = model->state();
     ANEMONE_ASSIGN_OR_RETURN(LoadSetup setup, SetupFor(file, settings));
-    if (const auto derived = Derive(*model, changes, setup)) {
+    const PlannedModel& planned = model->planned();
+    std::optional<DerivedConstants> derived;  // if the plan stays
+    if (planned.facts.places != nullptr) {
+      derived = DeriveConstants(
+          changed, *planned.facts.places,
+          PartImporterOf(setup, ImportingOptions(setup.settings, setup.runtime)), planned.plan);
+    }
+    if (derived) {
       ANEMONE_RETURN_IF_ERROR(
-          RewriteProgram(folder, model->version(), *model, changes, *derived, sources, *writer));
+          RewriteProgram(folder, model->version(), *model, changed, *derived, sources, *writer));
     } else {
       patched.planned_again = true;
       auto before = std::make_shared<LoadedModel>();
-      before->planned = {.model = {.graph = model->planned().graph}, .plan = model->planned().plan};
-      before->summary = model->planned().facts.summary;
+      before->planned = {.model = {.graph = planned.graph}, .plan = planned.plan};
+      before->summary = planned.facts.summary;
       ANEMONE_ASSIGN_OR_RETURN(patched.compiled.line,
                                PlanInto(writer, std::move(setup), std::move(before)));
     }

@@ -74,7 +74,7 @@ absl::StatusOr<Compiled> CompileModel(const std::string& path, const Settings& g
 
 struct Patched {
   std::vector<std::string> changed;  // the names of the values that differ now
-  bool planned_again = false;        // provider/weights/quick_update.h
+  bool planned_again = false;        // else as DeriveConstants() says (provider/weights)
   Compiled compiled;
 };
 

@@ -81,8 +81,7 @@ absl::StatusOr<PlanInPlace> PlanStateInPlace(
     if (HasWrites(model.graph)) {
       ANEMONE_ASSIGN_OR_RETURN(made.plan, plan(model));
       const std::string why = LeavesTheEngine(model, made.plan);
-      made.writes = why.empty();
-      if (made.writes) return made;
+      if (why.empty()) return made;
       made.refusal = why;
     }
     model.graph = std::move(before);

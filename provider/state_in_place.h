@@ -16,7 +16,6 @@ namespace anemone {
 
 struct PlanInPlace {
   Plan plan;
-  bool writes = false;  // the model now has nodes that write rows
   // Why a state that such nodes write into is copied in each run; "" if there is none.
   std::string refusal;
 };

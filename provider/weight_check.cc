@@ -31,22 +31,6 @@ bool HasOnes(const std::byte* from, int64_t count, Bits exponent) {
   return found;
 }
 
-FloatLimits LimitsOf(const Tensor& tensor) {
-  if (const auto known = KnownLimits(tensor)) return *known;
-  const std::byte* data = tensor.bytes().data();
-  std::mutex mutex;
-  FloatLimits limits;
-  math::ParallelFor(tensor.elements(), kGrain, [&](int64_t begin, int64_t end) {
-    const FloatLimits part = LimitsOfFloats(data + begin * 4, end - begin);
-    const std::lock_guard<std::mutex> lock(mutex);
-    limits.low = std::min(limits.low, part.low);
-    limits.high = std::max(limits.high, part.high);
-    limits.has_nan |= part.has_nan;
-  });
-  KeepLimits(tensor, limits);
-  return limits;
-}
-
 bool MayBeNotFinite(const Tensor& tensor) {
   if (tensor.compressed() != nullptr || tensor.is_fill()) {
     const NotFinite counts = CountNotFinite("", tensor);
@@ -80,6 +64,22 @@ bool MayBeNotFinite(const Tensor& tensor) {
 }
 
 }  // namespace
+
+FloatLimits LimitsOf(const Tensor& tensor) {
+  if (const auto known = KnownLimits(tensor)) return *known;
+  const std::byte* data = tensor.bytes().data();
+  std::mutex mutex;
+  FloatLimits limits;
+  math::ParallelFor(tensor.elements(), kGrain, [&](int64_t begin, int64_t end) {
+    const FloatLimits part = LimitsOfFloats(data + begin * 4, end - begin);
+    const std::lock_guard<std::mutex> lock(mutex);
+    limits.low = std::min(limits.low, part.low);
+    limits.high = std::max(limits.high, part.high);
+    limits.has_nan |= part.has_nan;
+  });
+  KeepLimits(tensor, limits);
+  return limits;
+}
 
 void WarnOfWeights(const Model& model, Plan& plan) {
   bool suspicious = false;

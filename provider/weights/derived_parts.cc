@@ -12,6 +12,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "anemone/compressed.h"
+#include "base/fp16.h"
 #include "base/memory_limit.h"
 #include "base/model_limits.h"
 #include "base/status_macros.h"
@@ -22,6 +23,7 @@
 #include "partitioner/planner.h"
 #include "partitioner/unit_names.h"
 #include "provider/loaded_model.h"
+#include "provider/weight_check.h"
 #include "provider/weights/part_finder.h"
 #include "provider/weights/same_plan.h"
 
@@ -127,6 +129,16 @@ bool HasEqualConstants(const NamedUnit& a, const NamedUnit& b) {
 NamedUnit UnitAt(const Plan& plan, const ConstantPlace& place) {
   const Network& network = plan.segments[place.segment].network;
   return {&network, &network.units[place.index]};
+}
+
+// Whether a plain weight can have this value, with the plan as it is: the rule fp16-range
+// (kernels/fp16_range.h) says nothing about a float32 constant of a layer that is neither too large
+// for fp16 nor has only very small elements.
+bool FitsInPlace(const PlacedWeight& placed, const Tensor& tensor) {
+  if (tensor.type() != DataType::kFloat || tensor.dims() != placed.dims) return false;
+  const FloatLimits limits = LimitsOf(tensor);
+  const float magnitude = std::max(-limits.low, limits.high);
+  return !limits.has_nan && magnitude <= fp16::kLargest && magnitude >= fp16::kSmallestNormal;
 }
 
 // Constants of the networks, each with the units that read it.
@@ -321,22 +333,29 @@ DerivedWeights FindDerivedWeights(const Graph& as_read, const Model& model, cons
   return derived;
 }
 
-bool AreUnitsOf(const DerivedPart& part, const Plan& plan) {
+bool HasUnitsOf(const Plan& plan, const std::vector<DerivedPart>& parts) {
   const auto is_there = [&](const ConstantPlace& place) {
     return place.segment < static_cast<int>(plan.segments.size()) &&
            place.index < static_cast<int>(plan.segments[place.segment].network.units.size());
   };
-  return std::all_of(part.units.begin(), part.units.end(), is_there) &&
-         AreClosed(part.units, plan, ReadersOfConstants(plan));
+  const ConstantReaders readers = ReadersOfConstants(plan);
+  return std::all_of(parts.begin(), parts.end(), [&](const DerivedPart& part) {
+    return std::all_of(part.units.begin(), part.units.end(), is_there) &&
+           AreClosed(part.units, plan, readers);
+  });
 }
 
-std::optional<DerivedConstants> DeriveConstants(const std::set<std::string>& weights,
+std::optional<DerivedConstants> DeriveConstants(const NewWeights& changed,
                                                 const WeightPlaces& places,
                                                 const PartImporter& importer, const Plan& plan) {
   DerivedConstants derived;
   std::set<const DerivedPart*> found;
   bool has_bounds = false;
-  for (const std::string& name : weights) {
+  for (const auto& [name, tensor] : changed) {
+    if (const PlacedWeight* placed = places.Find(name)) {
+      if (!FitsInPlace(*placed, tensor)) return std::nullopt;
+      continue;
+    }
     const DerivedPart* part = places.FindPart(name);
     const bool is_table = places.derived().tables.count(name) > 0;
     if (part == nullptr && !is_table) return std::nullopt;

@@ -11,10 +11,12 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "engine/device.h"
 #include "importer/importer.h"
+#include "importer/new_weights.h"
 #include "partitioner/plan.h"
 #include "provider/load_setup.h"
 #include "provider/weights/weight_places.h"
@@ -35,17 +37,18 @@ PartImporter PartImporterOf(const LoadSetup& setup, const ImportOptions& importi
 DerivedWeights FindDerivedWeights(const Graph& as_read, const Model& model, const Plan& plan,
                                   const WeightPlaces& plain, const PartImporter& importer);
 
-// Whether the plan has the part's units, and no other units read their constants.
-bool AreUnitsOf(const DerivedPart& part, const Plan& plan);
+// Whether the plan has the units of each part, and no other units read their constants.
+bool HasUnitsOf(const Plan& plan, const std::vector<DerivedPart>& parts);
 
-// What follows from new values of these weights.
+// What follows from new values of weights that are not plain.
 struct DerivedConstants {
   std::map<int, NewConstants> of_units;  // by segment of the plan
   std::set<std::string> tables;          // weights of which CPU segments read rows
 };
-// Nullopt: a weight is neither in a part nor a table, the parts cannot be planned, a unit differs
-// in more than the elements of constants, or other nodes may be refused.
-std::optional<DerivedConstants> DeriveConstants(const std::set<std::string>& weights,
+// `changed` has plain weights too. Nullopt: a plain weight does not fit in its place, another is
+// neither in a part nor a table, the parts cannot be planned, a unit differs in more than the
+// elements of constants, or other nodes may be refused. Runs in the arena of the caller.
+std::optional<DerivedConstants> DeriveConstants(const NewWeights& changed,
                                                 const WeightPlaces& places,
                                                 const PartImporter& importer, const Plan& plan);
 

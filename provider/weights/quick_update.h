@@ -13,10 +13,6 @@
 
 namespace anemone {
 
-// Whether the tensor can take the place of the weight, with the plan as it is. Runs in the arena of
-// the caller.
-bool FitsInPlace(const PlacedWeight& placed, const Tensor& tensor);
-
 // The scheduler of `model` with the weights `changed`, which are the values of `all` that differ
 // from those it has. `importer` has all of them. Null: the model must be imported and planned again
 // to know what follows from them, or to say what is wrong with them.

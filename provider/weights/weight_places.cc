@@ -249,15 +249,30 @@ absl::StatusOr<ConstantPlace> PlaceOf(const Json& json) {
   return place;
 }
 
-absl::StatusOr<std::vector<ConstantPlace>> PlacesOf(const Json& json) {
+absl::StatusOr<std::string> NameOf(const Json& json) {
+  if (!json.is_string()) return Damaged("want a name");
+  return json.get<std::string>();
+}
+
+// A list, each element by `read`.
+template <class Read>
+auto ListOf(const Json& json, Read read)
+    -> absl::StatusOr<std::vector<typename decltype(read(json))::value_type>> {
   if (!json.is_array()) return Damaged("want a list");
-  std::vector<ConstantPlace> places;
-  places.reserve(json.size());
+  std::vector<typename decltype(read(json))::value_type> list;
+  list.reserve(json.size());
   for (const Json& each : json) {
-    ANEMONE_ASSIGN_OR_RETURN(const ConstantPlace place, PlaceOf(each));
-    places.push_back(place);
+    ANEMONE_ASSIGN_OR_RETURN(auto read_one, read(each));
+    list.push_back(std::move(read_one));
   }
-  return places;
+  return list;
+}
+
+absl::StatusOr<std::vector<int64_t>> SizesOf(const Json& json) {
+  ANEMONE_ASSIGN_OR_RETURN(const std::vector<int> read, ListOf(json, IndexOf));
+  std::vector<int64_t> sizes(read.begin(), read.end());
+  if (!ElementCount(sizes).ok()) return Damaged("a shape is too large");
+  return sizes;
 }
 
 // Null if there is no such segment of the engine.
@@ -272,18 +287,6 @@ bool IsFloats(const Tensor& tensor, int64_t elements) {
          tensor.elements() == elements;
 }
 
-absl::StatusOr<std::vector<int64_t>> SizesOf(const Json& json) {
-  if (!json.is_array()) return Damaged("want sizes");
-  std::vector<int64_t> sizes;
-  sizes.reserve(json.size());
-  for (const Json& size : json) {
-    ANEMONE_ASSIGN_OR_RETURN(const int taken, IndexOf(size));
-    sizes.push_back(taken);
-  }
-  if (!ElementCount(sizes).ok()) return Damaged("a shape is too large");
-  return sizes;
-}
-
 // A weight of the document: its name, dims, units and operands.
 absl::StatusOr<std::pair<std::string, PlacedWeight>> WeightOf(const Json& json, const Plan& plan) {
   if (!json.is_array() || json.size() != 4 || !json[0].is_string()) {
@@ -292,8 +295,8 @@ absl::StatusOr<std::pair<std::string, PlacedWeight>> WeightOf(const Json& json, 
   PlacedWeight weight;
   ANEMONE_ASSIGN_OR_RETURN(weight.dims, SizesOf(json[1]));
   const int64_t elements = *ElementCount(weight.dims);
-  ANEMONE_ASSIGN_OR_RETURN(weight.units, PlacesOf(json[2]));
-  ANEMONE_ASSIGN_OR_RETURN(weight.operands, PlacesOf(json[3]));
+  ANEMONE_ASSIGN_OR_RETURN(weight.units, ListOf(json[2], PlaceOf));
+  ANEMONE_ASSIGN_OR_RETURN(weight.operands, ListOf(json[3], PlaceOf));
   for (const ConstantPlace& operand : weight.operands) {
     const Network* network = NetworkAt(plan, operand);
     if (network == nullptr || operand.index >= static_cast<int>(network->constants.size()) ||
@@ -314,16 +317,6 @@ Json PartJson(const DerivedPart& part) {
           {"units", PlacesJson(part.units)}, {"has_bounds", part.has_bounds}};
 }
 
-absl::StatusOr<std::vector<std::string>> NamesOf(const Json& json) {
-  if (!json.is_array()) return Damaged("want a list");
-  std::vector<std::string> names;
-  for (const Json& each : json) {
-    if (!each.is_string()) return Damaged("want a name");
-    names.push_back(each.get<std::string>());
-  }
-  return names;
-}
-
 absl::StatusOr<ModelPart::Input> InputOf(const Json& json) {
   if (!json.is_array() || json.size() != 3 || !json[0].is_string()) return Damaged("want an input");
   ANEMONE_ASSIGN_OR_RETURN(const int type, IndexOf(json[1]));
@@ -332,27 +325,20 @@ absl::StatusOr<ModelPart::Input> InputOf(const Json& json) {
   return ModelPart::Input{json[0].get<std::string>(), static_cast<DataType>(type), std::move(dims)};
 }
 
-absl::StatusOr<DerivedPart> PartOf(const Json& json, const Plan& plan) {
+absl::StatusOr<DerivedPart> PartOf(const Json& json) {
   constexpr const char* kKeys[] = {"weights", "nodes", "inputs", "outputs", "units", "has_bounds"};
   const bool has_all = json.is_object() &&
                        std::all_of(std::begin(kKeys), std::end(kKeys),
                                    [&](const char* key) { return json.contains(key); }) &&
-                       json["nodes"].is_array() && json["inputs"].is_array() &&
                        json["has_bounds"].is_boolean();
   if (!has_all) return Damaged("want a part");
   DerivedPart part;
-  ANEMONE_ASSIGN_OR_RETURN(part.weights, NamesOf(json["weights"]));
-  for (const Json& node : json["nodes"]) {
-    ANEMONE_ASSIGN_OR_RETURN(const int id, IndexOf(node));
-    part.nodes.nodes.push_back(id);
-  }
-  for (const Json& input : json["inputs"]) {
-    ANEMONE_ASSIGN_OR_RETURN(part.nodes.inputs.emplace_back(), InputOf(input));
-  }
-  ANEMONE_ASSIGN_OR_RETURN(part.nodes.outputs, NamesOf(json["outputs"]));
-  ANEMONE_ASSIGN_OR_RETURN(part.units, PlacesOf(json["units"]));
+  ANEMONE_ASSIGN_OR_RETURN(part.weights, ListOf(json["weights"], NameOf));
+  ANEMONE_ASSIGN_OR_RETURN(part.nodes.nodes, ListOf(json["nodes"], IndexOf));
+  ANEMONE_ASSIGN_OR_RETURN(part.nodes.inputs, ListOf(json["inputs"], InputOf));
+  ANEMONE_ASSIGN_OR_RETURN(part.nodes.outputs, ListOf(json["outputs"], NameOf));
+  ANEMONE_ASSIGN_OR_RETURN(part.units, ListOf(json["units"], PlaceOf));
   part.has_bounds = json["has_bounds"].get<bool>();
-  if (!AreUnitsOf(part, plan)) return Damaged("a part has other units");
   return part;
 }
 
@@ -365,24 +351,22 @@ Json DerivedJson(const DerivedWeights& derived) {
 
 absl::StatusOr<DerivedWeights> DerivedOf(const Json& json, const Plan& plan) {
   if (!json.is_object() || !json.contains("parts") || !json.contains("tables") ||
-      !json.contains("beyond") || !json["parts"].is_array() || !json["tables"].is_object()) {
+      !json.contains("beyond") || !json["tables"].is_object()) {
     return Damaged("want parts and tables");
   }
   DerivedWeights derived;
-  for (const Json& part : json["parts"]) {
-    ANEMONE_ASSIGN_OR_RETURN(derived.parts.emplace_back(), PartOf(part, plan));
-  }
+  ANEMONE_ASSIGN_OR_RETURN(derived.parts, ListOf(json["parts"], PartOf));
+  if (!HasUnitsOf(plan, derived.parts)) return Damaged("a part has other units");
   for (const auto& [name, segments] : json["tables"].items()) {
-    if (!segments.is_array()) return Damaged("want segments");
-    for (const Json& segment : segments) {
-      ANEMONE_ASSIGN_OR_RETURN(const int index, IndexOf(segment));
-      const bool is_there = index < static_cast<int>(plan.segments.size()) &&
-                            plan.segments[index].placement == Placement::kCpu;
-      if (!is_there) return Damaged("a CPU segment is not there");
-      derived.tables[name].push_back(index);
-    }
+    ANEMONE_ASSIGN_OR_RETURN(const std::vector<int> read, ListOf(segments, IndexOf));
+    const bool are_there = std::all_of(read.begin(), read.end(), [&](int segment) {
+      return segment < static_cast<int>(plan.segments.size()) &&
+             plan.segments[segment].placement == Placement::kCpu;
+    });
+    if (!are_there) return Damaged("a CPU segment is not there");
+    derived.tables[name] = read;
   }
-  ANEMONE_ASSIGN_OR_RETURN(derived.beyond, NamesOf(json["beyond"]));
+  ANEMONE_ASSIGN_OR_RETURN(derived.beyond, ListOf(json["beyond"], NameOf));
   return derived;
 }
 
