@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/annotated.h"
 #include "base/status_macros.h"
-#include "provider/compiled_model.h"
+#include "provider/compiled/compiled_model.h"
 #include "provider/decoder.h"
 #include "provider/ports.h"
 #include "provider/sampling.h"

@@ -1,5 +1,6 @@
 // provider/program_store.h: where a session finds and keeps what was planned for its model: the
-// user's cache (provider/session_cache.h), or a compiled model (provider/compiled_model.h).
+// user's cache (provider/session_cache.h), or a compiled model
+// (provider/compiled/compiled_model.h).
 #ifndef ANEMONE_PROVIDER_PROGRAM_STORE_H_
 #define ANEMONE_PROVIDER_PROGRAM_STORE_H_
 

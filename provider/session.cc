@@ -11,7 +11,7 @@
 #include "base/steady_now.h"
 #include "importer/importer.h"
 #include "importer/last_row.h"
-#include "provider/compiled_model.h"
+#include "provider/compiled/compiled_model.h"
 #include "provider/kept_state.h"
 #include "provider/load_setup.h"
 #include "provider/loaded_model.h"

@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "onnx_adapter_generated.h"  // generated
 #include "provider/adapters/adapter_file.h"
-#include "provider/compiled_model.h"
+#include "provider/compiled/compiled_model.h"
 #include "provider/safetensors.h"
 #include "provider/training/checkpoint.h"
 #include "tests/fuzzers/fuzzers.h"

@@ -20,7 +20,7 @@
 #include "base/wrapped_text.h"
 #include "engine/formats/json.h"
 #include "provider/buckets/bucketing.h"
-#include "provider/compiled_model.h"
+#include "provider/compiled/compiled_model.h"
 #include "provider/new_file.h"
 #include "provider/ports.h"
 #include "tools/command/commands.h"

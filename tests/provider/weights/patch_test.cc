@@ -1,5 +1,7 @@
 // Compiled models as folders, and new weights in them: a session of a patched folder computes the
 // same bits as one of the changed model, and plans nothing.
+#include "provider/compiled/patch.h"
+
 #include <gmock/gmock.h>
 
 #include <filesystem>
@@ -7,7 +9,7 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
-#include "provider/compiled_model.h"
+#include "provider/compiled/compile.h"
 #include "tests/provider/weights/nets.h"
 #include "tests/round_trip.h"
 #include "tests/status_matchers.h"

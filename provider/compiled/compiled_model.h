@@ -1,15 +1,14 @@
-// provider/compiled_model.h: a compiled model: a folder that `anemone compile` writes and sessions
-// load without importing and planning. It has
+// provider/compiled/compiled_model.h: a compiled model: a folder that `anemone compile` writes and
+// sessions load without importing and planning. It has
 //   manifest.json     what it was compiled for, its files, and the version of its weights
 //   program.anemone   the plan (provider/package/session_package.h), without the model's weights
 //   model/            the model's own files
 // The program refers to the weights in the model's files. It has the same version as they, so a
 // program of other weights is never run.
 //
-//   ANEMONE_ASSIGN_OR_RETURN(Compiled made, CompileModel("net.onnx", settings, "net.ane"));
 //   ANEMONE_ASSIGN_OR_RETURN(auto opened, CompiledModel::Open("net.ane"));
-#ifndef ANEMONE_PROVIDER_COMPILED_MODEL_H_
-#define ANEMONE_PROVIDER_COMPILED_MODEL_H_
+#ifndef ANEMONE_PROVIDER_COMPILED_COMPILED_MODEL_H_
+#define ANEMONE_PROVIDER_COMPILED_COMPILED_MODEL_H_
 
 #include <map>
 #include <memory>
@@ -17,11 +16,9 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "anemone/settings.h"
 #include "anemone/tensor.h"
-#include "importer/new_weights.h"
 #include "provider/program_store.h"
 
 namespace anemone {
@@ -61,30 +58,6 @@ class CompiledModel : public ProgramStore {
 // The model's own file, if `path` is a compiled model; else `path`.
 std::string ModelFileAt(const std::string& path);
 
-struct Compiled {
-  std::string line;             // PlanLine(); "" if the model was not planned
-  std::string weights_version;  // a hash of the model's files
-};
-
-// Plans the model with the settings `given` and writes the folder `output`, which must not exist,
-// or be empty. Errors: those of Session::Load() and NewFolder; UsageError: a dimension is free;
-// kUnimplemented: a package cannot hold the plan.
-absl::StatusOr<Compiled> CompileModel(const std::string& path, const Settings& given,
-                                      const std::string& output);
-
-struct Patched {
-  std::vector<std::string> changed;  // the names of the values that differ now
-  bool planned_again = false;        // else as DeriveConstants() says (provider/weights)
-  Compiled compiled;
-};
-
-// Writes a compiled model with new weights to the folder `output`. If that is `folder`, it is
-// replaced in one step; else it must not exist, or be empty. On an error nothing is written.
-// Errors: those of Session::UpdateWeights() and CompiledModel::Open(); kUnimplemented: the model's
-// file does not hold the elements of a weight as bytes.
-absl::StatusOr<Patched> PatchModel(const std::string& folder, const NewWeights& weights,
-                                   const std::string& output);
-
 }  // namespace anemone
 
-#endif  // ANEMONE_PROVIDER_COMPILED_MODEL_H_
+#endif  // ANEMONE_PROVIDER_COMPILED_COMPILED_MODEL_H_
