@@ -3,6 +3,7 @@
 // each, which is measured in separate processes.
 //
 //   peers_bench MODEL [--threads N] [--repeat N] [--json] [--exact N] [--errors N] [--profile]
+//               [--alone SECONDS]
 #include <algorithm>
 #include <cstdio>
 #include <ctime>
@@ -40,8 +41,9 @@ struct BenchOptions {
   Options options;
   std::string openvino = OpenVino::DefaultFolder();
   bool memory = true, profile = false;
-  int exact = 0;   // number of runs in exact mode, to compare its time with fast mode
-  int errors = 0;  // number of inputs on which results are compared
+  int exact = 0;     // number of runs in exact mode, to compare its time with fast mode
+  int errors = 0;    // number of inputs on which results are compared
+  double alone = 0;  // seconds in which only Anemone runs
 };
 
 // One runtime and its measurements.
@@ -310,6 +312,27 @@ absl::Status PrintProfileOf(const std::string& path, const Options& options) {
   return absl::OkStatus();
 }
 
+// Runs Anemone for some seconds, from a line on standard input on, so that several processes begin
+// together. Prints "ready" before, and the median time of a run.
+absl::Status RunAlone(const std::string& path, const BenchOptions& bench) {
+  ANEMONE_ASSIGN_OR_RETURN(const Arrays inputs, InputsOf(path, bench.options));
+  AnemoneContestant anemone(SettingsOf(bench.options));
+  ANEMONE_RETURN_IF_ERROR(anemone.Load(path, inputs));
+  for (int i = 0; i < kWarmUps; ++i) ANEMONE_RETURN_IF_ERROR(anemone.Run());
+  std::printf("ready\n");
+  std::fflush(stdout);
+  while (std::getchar() != '\n' && std::feof(stdin) == 0) {
+  }
+  absl::Status status;
+  std::vector<double> times;
+  for (double sum = 0; sum < 1e3 * bench.alone && status.ok(); sum += times.back()) {
+    times.push_back(MillisecondsOf([&] { return anemone.Run(); }, status));
+  }
+  ANEMONE_RETURN_IF_ERROR(status);
+  std::printf("%s\n", Json{{"run_ms", Percentile(times, 0.5)}}.dump().c_str());
+  return absl::OkStatus();
+}
+
 void PrintLine(const Json& result) {
   std::printf("%s, %d threads, %.0f %% processor time:", result["path"].get<std::string>().c_str(),
               result["threads"].get<int>(), result["cpu"].get<double>() * 100);
@@ -366,6 +389,8 @@ int Main(int argc, char** argv) {
                  "Number of runs in exact mode, to compare its time with fast mode.");
   app.add_option("--errors", bench.errors, "Number of inputs on which results are compared.");
   app.add_flag("--profile", bench.profile, "Only run Anemone, and print the time of each unit.");
+  app.add_option("--alone", bench.alone,
+                 "Only run Anemone, for so many seconds, after a line on standard input.");
   std::vector<std::string> dims, shapes, ranges;
   app.add_option("--dim", dims);
   app.add_option("--shape", shapes);
@@ -377,8 +402,11 @@ int Main(int argc, char** argv) {
     status.Update(FindSetting("shapes")->store(o.settings, text));
   for (const std::string& text : ranges) status.Update(StoreRange(o, text));
   absl::StatusOr<Json> result;
+  const bool compares = !bench.profile && bench.alone == 0;
   if (bench.profile) {
     status.Update(PrintProfileOf(model, o));
+  } else if (bench.alone > 0) {
+    status.Update(RunAlone(model, bench));
   } else if (status.ok()) {
     result = Measure(model, bench);
     status = result.status();
@@ -387,7 +415,7 @@ int Main(int argc, char** argv) {
     std::fprintf(stderr, "peers_bench: error: %s\n", std::string(status.message()).c_str());
     return kExitRefused;
   }
-  if (bench.profile) return kExitDone;
+  if (!compares) return kExitDone;
   if (o.json) {
     std::printf("%s\n", result->dump().c_str());
   } else {

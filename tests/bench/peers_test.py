@@ -5,6 +5,7 @@
 Without OpenVINO in the cache its part is left out, with peers_bench's own words why.
 """
 
+import argparse
 import json
 import pathlib
 import subprocess
@@ -14,6 +15,10 @@ import unittest
 
 import numpy
 from onnx import TensorProto, helper, numpy_helper, save
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
+
+from bench import peers, scaling  # noqa: E402
 
 PEERS_BENCH = sys.argv.pop(1)
 NOWHERE = ["--openvino", "/nowhere"]
@@ -103,6 +108,18 @@ class PeersBenchTest(unittest.TestCase):
         kinds = {kind["kind"]: kind for kind in profile["kinds"]}
         self.assertGreater(kinds["Conv 3x3"]["least_time"], 0)
         self.assertGreaterEqual(profile["seconds"], sum(kind["seconds"] for kind in kinds.values()))
+
+    def test_scaling_compares_threads_with_processes(self):
+        peers.PEERS_BENCH = PEERS_BENCH
+        arguments = argparse.Namespace(threads=[1, 2], seconds=0.05, rounds=2, least_ms=0.0)
+        row = scaling.measure(self.model, ["--dim", "batch=2"], arguments)
+        self.assertEqual({1, 2}, set(row["threads"]))
+        self.assertEqual({1: 1.0, 2: row["alone"][2]}, row["alone"])
+        self.assertGreater(row["threads"][2], 0)
+        arguments.least_ms = 1e6
+        self.assertIsNone(scaling.measure(self.model, ["--dim", "batch=2"], arguments))
+        with self.assertRaises(RuntimeError):
+            scaling.measure(self.model, ["--dim", "none"], arguments)
 
     def test_what_is_missing_is_an_error(self):
         for words, text in [((self.model,), "dimension"), (("/none.onnx",), "/none.onnx"),
