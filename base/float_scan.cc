@@ -61,15 +61,6 @@ FloatLimits LimitsOfFloats(const std::byte* floats, int64_t count) {
   return limits;
 }
 
-bool HasNotFinite(const std::byte* floats, int64_t count) {
-  Bits found = {};
-  bool found_in_rest = false;
-  ForEach(
-      count, [&](int64_t i) { found |= (Load<Bits>(floats, i) & kExponent) == kExponent; },
-      [&](int64_t i) { found_in_rest |= (Load<int32_t>(floats, i) & kExponent) == kExponent; });
-  return found_in_rest || AnyOf(found);
-}
-
 void ScaleFloats(const std::byte* floats, int64_t count, double factor, float* to) {
   ForEach(
       count,

@@ -19,9 +19,6 @@ struct FloatLimits {
 };
 FloatLimits LimitsOfFloats(const std::byte* floats, int64_t count);
 
-// Whether a number is a NaN or an infinity.
-bool HasNotFinite(const std::byte* floats, int64_t count);
-
 // to[i] = float(floats[i] * factor): the product is computed in double.
 void ScaleFloats(const std::byte* floats, int64_t count, double factor, float* to);
 

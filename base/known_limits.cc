@@ -20,7 +20,18 @@ bool IsKept(const Tensor& tensor) {
          tensor.bytes().size() >= kLeastBytes && tensor.owner() != nullptr;
 }
 
+// Keeps the bytes of ConstantCopy(), and shows by its type that they do not change.
+struct ConstantOwner {
+  Tensor tensor;
+  void operator()(const void*) { tensor = Tensor(); }
+};
+
 // The memory of a file does not change while it is mapped.
+bool IsConstant(const Tensor& tensor) {
+  return std::get_deleter<ConstantOwner>(tensor.owner()) != nullptr ||
+         MappedFile::Contains(tensor.bytes());
+}
+
 struct AllLimits {
   struct Known {
     std::weak_ptr<const void> owner;
@@ -51,7 +62,7 @@ std::optional<FloatLimits> KnownLimits(const Tensor& tensor) {
 }
 
 void KeepLimits(const Tensor& tensor, const FloatLimits& limits) {
-  if (!IsKept(tensor) || !MappedFile::Contains(tensor.bytes())) return;
+  if (!IsKept(tensor) || !IsConstant(tensor)) return;
   {
     AllLimits& all = AllLimits::Get();
     const std::lock_guard<std::mutex> lock(all.mutex);
@@ -62,6 +73,22 @@ void KeepLimits(const Tensor& tensor, const FloatLimits& limits) {
     all.known[{tensor.bytes().data(), tensor.bytes().size()}] = {tensor.owner(), limits};
   }
   GiveBackLarge(tensor.bytes());
+}
+
+FloatLimits KnownOrReadLimits(const Tensor& tensor) {
+  if (const auto known = KnownLimits(tensor)) return *known;
+  const int64_t count = tensor.is_fill() ? 1 : tensor.elements();
+  const FloatLimits limits = LimitsOfFloats(tensor.bytes().data(), count);
+  KeepLimits(tensor, limits);
+  return limits;
+}
+
+Tensor ConstantCopy(const Tensor& tensor) {
+  Tensor copy = tensor.Copy();
+  if (!IsKept(copy)) return copy;
+  const absl::Span<const std::byte> bytes = copy.bytes();
+  const std::shared_ptr<const void> owner(bytes.data(), ConstantOwner{copy});
+  return Tensor::View(copy.type(), copy.dims(), bytes, owner);
 }
 
 }  // namespace anemone

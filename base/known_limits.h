@@ -1,12 +1,9 @@
-// base/known_limits.h: the limits of the float32 constants in mapped files, which several steps of
-// loading ask for: a large constant is read once, and not for each program of a model. Its pages
+// base/known_limits.h: the limits of float32 constants, which several steps of loading and of new
+// weights ask for: a large constant is read once, and not for each program of a model. Those of
+// constants that nobody writes are kept: of mapped files and of ConstantCopy(). The pages of a file
 // are dropped then, so that a file whose weights are packed in another form is not in memory twice.
 //
-//   std::optional<FloatLimits> limits = KnownLimits(weights);
-//   if (!limits) {
-//     limits = LimitsOfFloats(weights.bytes().data(), weights.elements());
-//     KeepLimits(weights, *limits);
-//   }
+//   const FloatLimits limits = KnownOrReadLimits(weights);
 //
 // Thread-safe.
 #ifndef ANEMONE_BASE_KNOWN_LIMITS_H_
@@ -22,8 +19,15 @@ namespace anemone {
 // Nullopt: they were not kept, or the tensor's owner has ended since.
 std::optional<FloatLimits> KnownLimits(const Tensor& tensor);
 
-// Does nothing if the tensor is small, or not of a mapped file.
+// Does nothing if the tensor is small, or may be written.
 void KeepLimits(const Tensor& tensor, const FloatLimits& limits);
+
+// Of a float32 tensor that is not compressed: the known ones, or those that this thread reads and
+// keeps.
+FloatLimits KnownOrReadLimits(const Tensor& tensor);
+
+// A copy that nobody can write.
+Tensor ConstantCopy(const Tensor& tensor);
 
 }  // namespace anemone
 

@@ -50,10 +50,17 @@ absl::Status CheckSizes(const Graph& graph, int64_t& nodes) {
   return absl::OkStatus();
 }
 
+absl::StatusOr<Model> Simplified(Model model, const ImportOptions& options) {
+  ANEMONE_RETURN_IF_ERROR(Simplify(model, options));
+  int64_t nodes = 0;
+  ANEMONE_RETURN_IF_ERROR(CheckSizes(model.graph, nodes));
+  return model;
+}
+
 // The import steps after ReadModel().
 absl::StatusOr<Model> Finish(absl::StatusOr<Model> model, const ImportOptions& options) {
   ANEMONE_RETURN_IF_ERROR(model.status());
-  if (options.weights != nullptr) {
+  if (options.weights != nullptr && !options.only_read) {
     ANEMONE_RETURN_IF_ERROR(ReplaceInitializers(*options.weights, *model));
   }
   if (options.adapters != nullptr) {
@@ -62,11 +69,7 @@ absl::StatusOr<Model> Finish(absl::StatusOr<Model> model, const ImportOptions& o
   if (options.last_logits) CutLogits(*model);
   ANEMONE_RETURN_IF_ERROR(BindDimensions(*model, options));
   if (options.as_read != nullptr) *options.as_read = std::make_shared<const Graph>(model->graph);
-  if (options.part != nullptr) ANEMONE_RETURN_IF_ERROR(CutToPart(*options.part, model->graph));
-  ANEMONE_RETURN_IF_ERROR(Simplify(*model, options));
-  int64_t nodes = 0;
-  ANEMONE_RETURN_IF_ERROR(CheckSizes(model->graph, nodes));
-  return model;
+  return options.only_read ? std::move(model) : Simplified(*std::move(model), options);
 }
 
 // Escapes and truncates a message. Names in it come from the file: they may contain line breaks and
@@ -137,6 +140,26 @@ absl::StatusOr<Model> ImportSkeleton(const Skeleton& skeleton, const std::string
   return GuardedImport(where, options, [&](const ImportOptions& at) {
     return Finish(ReadModel(skeleton, ExternalData::InFolder("")), at);
   });
+}
+
+absl::StatusOr<Model> ImportPart(const Model& as_read, const ModelPart& part,
+                                 const ImportOptions& options) {
+  return GuardedImport(as_read.path.empty() ? kInMemory : as_read.path, options,
+                       [&](const ImportOptions& at) -> absl::StatusOr<Model> {
+                         Model model = {.path = as_read.path,
+                                        .ir_version = as_read.ir_version,
+                                        .opsets = as_read.opsets,
+                                        .origins = as_read.origins};
+                         ANEMONE_ASSIGN_OR_RETURN(model.graph, PartOf(part, as_read.graph));
+                         NewWeights weights;
+                         for (const Value& value : model.graph.values) {
+                           if (at.weights == nullptr || !value.constant) continue;
+                           const auto found = at.weights->find(value.name);
+                           if (found != at.weights->end()) weights.insert(*found);
+                         }
+                         ANEMONE_RETURN_IF_ERROR(ReplaceInitializers(weights, model));
+                         return Simplified(std::move(model), at);
+                       });
 }
 
 }  // namespace anemone

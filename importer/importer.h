@@ -53,8 +53,7 @@ struct ImportOptions {
   // If not null: set to the graph before any rewrite, with functions inlined and dimensions bound.
   // A value of Model::graph that has the name of one of its values has the same elements.
   std::shared_ptr<const Graph>* as_read = nullptr;
-  // If not null: of the graph as it is read, only this part is imported (importer/model_part.h).
-  std::shared_ptr<const ModelPart> part;
+  bool only_read = false;  // stop before any rewrite, without `weights`: for ImportPart()
   // The rows of a cache of GroupQueryAttention that seqlens_k does not count are between the old
   // rows and the new ones, not behind both (provider/growing.h).
   bool gap_in_caches = false;
@@ -79,6 +78,11 @@ absl::StatusOr<Model> ImportShared(std::shared_ptr<const std::string> bytes,
 // `where` names the model in messages. External data is refused; a skeleton has payloads instead.
 absl::StatusOr<Model> ImportSkeleton(const Skeleton& skeleton, const std::string& where,
                                      const ImportOptions& options);
+
+// A part of a model that was imported with only_read. `options.weights` may have weights of other
+// parts; dims and shapes are those of `as_read`. kDataLoss: it is not a part of this model.
+absl::StatusOr<Model> ImportPart(const Model& as_read, const ModelPart& part,
+                                 const ImportOptions& options);
 
 }  // namespace anemone
 

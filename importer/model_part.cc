@@ -1,6 +1,9 @@
 #include "importer/model_part.h"
 
+#include <utility>
+
 #include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "importer/edit.h"
 
@@ -9,30 +12,55 @@ namespace {
 
 absl::Status Wrong() { return absl::DataLossError("a part of a model is not of this model"); }
 
+// Copies nodes of a graph to another.
+class Copier {
+ public:
+  explicit Copier(const Graph& from) : from_(from) { to_.name = from.name; }
+
+  void Copy(NodeId id) {
+    Node& node = to_.nodes.emplace_back(from_.nodes[id]);
+    for (ValueId& value : node.inputs) value = Copied(value);
+    for (ValueId& value : node.outputs) value = Copied(value);
+  }
+  Graph Take() {
+    SetProducers(to_);
+    return std::move(to_);
+  }
+
+ private:
+  ValueId Copied(ValueId value) {
+    if (value == kNone) return kNone;
+    const auto [found, is_new] = ids_.emplace(value, static_cast<ValueId>(to_.values.size()));
+    if (is_new) to_.values.push_back(from_.values[value]);
+    return found->second;
+  }
+
+  const Graph& from_;
+  Graph to_;
+  absl::flat_hash_map<ValueId, ValueId> ids_;
+};
+
 }  // namespace
 
-absl::Status CutToPart(const ModelPart& part, Graph& graph) {
-  std::vector<bool> dead(graph.nodes.size(), true);
-  absl::flat_hash_map<absl::string_view, ValueId> read, made;
+absl::StatusOr<Graph> PartOf(const ModelPart& part, const Graph& whole) {
+  Copier copier(whole);
+  NodeId last = -1;
   for (const NodeId id : part.nodes) {
-    if (id < 0 || id >= static_cast<NodeId>(dead.size()) || !dead[id]) return Wrong();
-    dead[id] = false;
-    for (const ValueId v : graph.nodes[id].outputs) {
-      if (v != kNone) made.emplace(graph.values[v].name, v);
-    }
+    if (id <= last || id >= static_cast<NodeId>(whole.nodes.size())) return Wrong();
+    if (!whole.nodes[id].captures.empty()) return Wrong();
+    copier.Copy(last = id);
   }
-  for (const NodeId id : part.nodes) {
-    const Node& node = graph.nodes[id];
-    if (!node.captures.empty()) return Wrong();
-    for (const ValueId v : node.inputs) {
-      if (v == kNone || graph.values[v].constant || made.contains(graph.values[v].name)) continue;
-      read.emplace(graph.values[v].name, v);
+  Graph graph = copier.Take();
+  absl::flat_hash_map<absl::string_view, ValueId> read, made;
+  for (size_t v = 0; v < graph.values.size(); ++v) {
+    const Value& value = graph.values[v];
+    if (value.producer != kNone) {
+      made.emplace(value.name, static_cast<ValueId>(v));
+    } else if (!value.constant) {
+      read.emplace(value.name, static_cast<ValueId>(v));
     }
   }
   if (read.size() != part.inputs.size()) return Wrong();
-  graph.inputs.clear();
-  graph.outputs.clear();
-  graph.defaults.clear();
   for (const ModelPart::Input& input : part.inputs) {
     const auto found = read.find(input.name);
     if (found == read.end()) return Wrong();
@@ -47,8 +75,7 @@ absl::Status CutToPart(const ModelPart& part, Graph& graph) {
     if (found == made.end()) return Wrong();
     graph.outputs.push_back(found->second);
   }
-  Compact(graph, dead);
-  return absl::OkStatus();
+  return graph;
 }
 
 }  // namespace anemone

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "importer/graph.h"
 
 namespace anemone {
@@ -23,8 +23,8 @@ struct ModelPart {
   std::vector<std::string> outputs;  // values that the nodes make
 };
 
-// Leaves only the part in a graph without captures. kDataLoss: it is not of this graph.
-absl::Status CutToPart(const ModelPart& part, Graph& graph);
+// The part of a graph without captures. kDataLoss: it is not of this graph.
+absl::StatusOr<Graph> PartOf(const ModelPart& part, const Graph& whole);
 
 }  // namespace anemone
 

@@ -1,7 +1,6 @@
 #include "importer/not_finite.h"
 
 #include <cmath>
-#include <cstddef>
 #include <cstdint>
 #include <utility>
 
@@ -9,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "anemone/compressed.h"
 #include "base/float_scan.h"
+#include "base/known_limits.h"
 #include "importer/elements.h"
 #include "importer/operators/operators.h"
 
@@ -24,12 +24,9 @@ void Count(double element, NotFinite& found) {
 
 NotFinite CountNotFinite(std::string name, const Tensor& tensor) {
   NotFinite found{std::move(name)};
-  const bool is_plain = tensor.compressed() == nullptr && tensor.type() == DataType::kFloat;
-  if (is_plain) {  // of a fill, the bytes are one element's
-    const absl::Span<const std::byte> bytes = tensor.bytes();
-    if (!HasNotFinite(bytes.data(), static_cast<int64_t>(bytes.size() / sizeof(float)))) {
-      return found;
-    }
+  if (tensor.compressed() == nullptr && tensor.type() == DataType::kFloat) {
+    const FloatLimits limits = KnownOrReadLimits(tensor);
+    if (!limits.has_nan && !std::isinf(limits.low) && !std::isinf(limits.high)) return found;
   }
   if (const Compressed* stored = tensor.compressed()) {
     for (float scale : stored->scales()) Count(scale, found);

@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "anemone/settings.h"
 #include "engine/device.h"
+#include "importer/new_weights.h"
 #include "partitioner/plan.h"
 #include "provider/adapters/adapters.h"
 #include "provider/buckets/bucketing.h"
@@ -38,7 +39,8 @@ struct LoadSetup {
   // Of new weights: the model that runs. The new one must have the same plan, and takes over its
   // programs if the device can reload them. Null: there is none.
   std::shared_ptr<const LoadedModel> before;
-  bool has_new_weights = false;  // `import` puts them in place of the file's
+  // `import` puts them in place of the file's. Null: there are none.
+  std::shared_ptr<const NewWeights> new_weights;
   PlanOptions planning;
   // The pairs whose rows the plan may write in place (state_in_place.h): those of the settings; of
   // a compiled model, those that it was compiled with.

@@ -203,9 +203,9 @@ absl::StatusOr<std::unique_ptr<LoadedModel>> LoadedModel::Make(const LoadSetup& 
   if (setup.compiles) ANEMONE_RETURN_IF_ERROR(made->Compile(setup, std::move(parts)));
   if (!setup.settings.hazards && imported.as_read != nullptr) {
     WeightPlaces places(*imported.as_read, planned.model, planned.plan);
-    if (setup.has_new_weights || !setup.compiles) {  // others may come: find more for them
+    if (setup.new_weights != nullptr || !setup.compiles) {  // others may come: find more for them
       places.SetDerived(FindDerivedWeights(*imported.as_read, planned.model, planned.plan, places,
-                                           PartImporterOf(setup, importing)));
+                                           PartImporterOf(setup, importing, made->as_read)));
     }
     made->places = std::make_shared<const WeightPlaces>(std::move(places));
   }

@@ -68,7 +68,8 @@ struct LoadedModel {
   mutable SchedulerSlot scheduler;
   // Of new weights: to be applied before the first run, while LoadSetup::before does not run.
   std::vector<std::unique_ptr<Reload>> reloads;
-  std::shared_ptr<const WeightPlaces> places;  // null: not known
+  std::shared_ptr<const WeightPlaces> places;    // null: not known
+  mutable std::shared_ptr<const Model> as_read;  // for PartImporterOf(): only updates use it
   std::shared_ptr<tbb::task_arena> arena;
   std::vector<PortInfo> inputs, outputs;
   LoadTimes load_times;

@@ -21,12 +21,8 @@ Bounds OfConstant(const Tensor& tensor) {
   const int64_t count = tensor.is_fill() ? 1 : tensor.elements();
   if (tensor.elements() == 0 || count > kMostConstants || tensor.compressed() != nullptr) return {};
   if (tensor.type() == DataType::kFloat) {
-    std::optional<FloatLimits> limits = KnownLimits(tensor);
-    if (!limits) {
-      limits = LimitsOfFloats(tensor.bytes().data(), count);
-      KeepLimits(tensor, *limits);
-    }
-    return limits->has_nan ? Bounds() : Bounds{limits->low, limits->high};
+    const FloatLimits limits = KnownOrReadLimits(tensor);
+    return limits.has_nan ? Bounds() : Bounds{limits.low, limits.high};
   }
   const NumberReader read = NumberReaderOf(tensor.type());
   if (read == nullptr) return {};

@@ -54,7 +54,7 @@ Bucketing::Import WithRowProof(Bucketing::Import import, std::string input) {
           input = std::move(input)](const ImportOptions& options) -> absl::StatusOr<Model> {
     ANEMONE_ASSIGN_OR_RETURN(Model model, import(options));
     // Of free sizes, and without rewrites, nothing is planned.
-    if (options.stop_after == 0 || !UnboundDims(model).empty()) return model;
+    if (options.only_read || options.stop_after == 0 || !UnboundDims(model).empty()) return model;
     const absl::Status proven = Prove(import, options, input);
     if (proven.ok()) return model;
     return absl::FailedPreconditionError(

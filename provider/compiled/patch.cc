@@ -167,11 +167,13 @@ absl::StatusOr<Patched> PatchModel(const std::string& folder, const NewWeights& 
     settings.state = model->state();
     ANEMONE_ASSIGN_OR_RETURN(LoadSetup setup, SetupToCompile(file, settings));
     const PlannedModel& planned = model->planned();
+    std::shared_ptr<const Model> as_read;
     std::optional<DerivedConstants> derived;  // if the plan stays
     if (planned.facts.places != nullptr) {
       derived = DeriveConstants(
           changed, *planned.facts.places,
-          PartImporterOf(setup, ImportingOptions(setup.settings, setup.runtime)), planned.plan);
+          PartImporterOf(setup, ImportingOptions(setup.settings, setup.runtime), as_read),
+          planned.plan);
     }
     if (derived) {
       ANEMONE_RETURN_IF_ERROR(

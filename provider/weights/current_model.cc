@@ -7,6 +7,7 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "base/deadline.h"
+#include "base/known_limits.h"
 #include "base/status_macros.h"
 #include "provider/weights/quick_update.h"
 #include "provider/weights/same_plan.h"
@@ -20,7 +21,7 @@ LoadSetup WithWeights(const LoadSetup& setup, std::shared_ptr<const NewWeights> 
   LoadSetup changed = setup;
   changed.cache = nullptr;
   changed.is_of_file = false;
-  changed.has_new_weights = true;
+  changed.new_weights = weights;
   changed.import = [import = setup.import,
                     weights = std::move(weights)](const ImportOptions& options) {
     ImportOptions with = options;
@@ -93,7 +94,7 @@ absl::Status CurrentModel::UpdateWeights(const NewWeights& weights) {
   if (weights.empty()) return absl::OkStatus();
   const std::lock_guard<std::mutex> updating(updating_);
   NewWeights all = weights_, changed;
-  for (const auto& [name, tensor] : weights) all[name] = changed[name] = tensor.Copy();
+  for (const auto& [name, tensor] : weights) all[name] = changed[name] = ConstantCopy(tensor);
   const std::shared_ptr<const LoadedModel> before = model_;  // only updates change it
   LoadSetup setup = WithWeights(setup_, std::make_shared<const NewWeights>(all));
   // Programs that can stay, with their new constants. They get them when nothing can fail any more.
@@ -102,8 +103,10 @@ absl::Status CurrentModel::UpdateWeights(const NewWeights& weights) {
   const Adopt adopt = [&](const std::shared_ptr<const LoadedModel>& program,
                           const ImportOptions& importing) {
     absl::StatusOr<std::shared_ptr<Scheduler>> made;
-    program->arena->execute(WithDeadline(
-        [&] { made = QuickUpdate(*program, changed, all, PartImporterOf(setup, importing)); }));
+    program->arena->execute(WithDeadline([&] {
+      made =
+          QuickUpdate(*program, changed, all, PartImporterOf(setup, importing, program->as_read));
+    }));
     if (!made.ok()) status = made.status();
     if (!made.ok() || *made == nullptr) return false;
     adopted.emplace_back(program, *std::move(made));

@@ -44,9 +44,8 @@ bool Counts(const Unit& unit) {
 }
 
 // The parts together.
-std::shared_ptr<const ModelPart> Joined(absl::Span<const DerivedPart* const> parts) {
-  auto joined = std::make_shared<ModelPart>();
-  ModelPart& all = *joined;
+ModelPart Joined(absl::Span<const DerivedPart* const> parts) {
+  ModelPart all;
   std::set<NodeId> nodes;
   std::map<std::string, const ModelPart::Input*> inputs;
   std::set<std::string> outputs;
@@ -60,13 +59,14 @@ std::shared_ptr<const ModelPart> Joined(absl::Span<const DerivedPart* const> par
     if (outputs.count(name) == 0) all.inputs.push_back(*input);
   }
   all.outputs.assign(outputs.begin(), outputs.end());
-  return joined;
+  return all;
 }
 
 absl::StatusOr<Planned> PlanParts(absl::Span<const DerivedPart* const> parts,
                                   const PartImporter& importer) {
   Planned made;
-  ANEMONE_ASSIGN_OR_RETURN(made.model, importer.import(Joined(parts)));
+  const ModelPart joined = Joined(parts);
+  ANEMONE_ASSIGN_OR_RETURN(made.model, importer.import(&joined));
   ANEMONE_ASSIGN_OR_RETURN(made.plan, MakePlan(made.model, importer.planning));
   return made;
 }
@@ -308,16 +308,24 @@ class PartMaker {
 
 }  // namespace
 
-PartImporter PartImporterOf(const LoadSetup& setup, const ImportOptions& importing) {
+PartImporter PartImporterOf(const LoadSetup& setup, const ImportOptions& importing,
+                            std::shared_ptr<const Model>& as_read) {
   PartImporter importer{.import = {}, .planning = setup.planning};
   importer.planning.policy.aim = Policy::Aim::kMaxEngine;  // the nodes were put on the engine
-  importer.import = [&setup, importing](std::shared_ptr<const ModelPart> part) {
+  importer.import = [&setup, &as_read, importing](const ModelPart* part) -> absl::StatusOr<Model> {
     const MemoryLimit memory(setup.settings.memory_limit);
     const ModelLimits limits(setup.settings.limits);
     ImportOptions options = importing;
-    options.part = std::move(part);
     options.find_sizes = false;
-    return setup.import(options);
+    if (part == nullptr) return setup.import(options);
+    if (as_read == nullptr) {
+      ImportOptions reading = options;
+      reading.only_read = true;
+      ANEMONE_ASSIGN_OR_RETURN(Model read, setup.import(reading));
+      as_read = std::make_shared<const Model>(std::move(read));
+    }
+    options.weights = setup.new_weights;
+    return ImportPart(*as_read, *part, options);
   };
   return importer;
 }

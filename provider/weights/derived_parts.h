@@ -25,11 +25,13 @@ namespace anemone {
 
 // Imports the model, or a part of it, with the new weights.
 struct PartImporter {
-  std::function<absl::StatusOr<Model>(std::shared_ptr<const ModelPart>)> import;  // null: all
+  std::function<absl::StatusOr<Model>(const ModelPart*)> import;  // null: all
   PlanOptions planning;
 };
-// Of the model as it is imported with these options. Borrows `setup`.
-PartImporter PartImporterOf(const LoadSetup& setup, const ImportOptions& importing);
+// Of the model as it is imported with these options. Parts are those of `as_read`; if it is null,
+// the model is read into it. Borrows `setup` and `as_read`.
+PartImporter PartImporterOf(const LoadSetup& setup, const ImportOptions& importing,
+                            std::shared_ptr<const Model>& as_read);
 
 // What is known of the weights that `plain` does not have. Each part is proven: by itself it gives
 // the constants of the plan, which still has its networks' tensors. `as_read` is that of

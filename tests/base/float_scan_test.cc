@@ -40,7 +40,6 @@ TEST(FloatScan, FindsLimitsAndNumbersThatAreNotFinite) {
     std::vector<float> numbers = Numbers(count, count);
     const FloatLimits limits = LimitsOfFloats(Misaligned(numbers).data(), count);
     EXPECT_FALSE(limits.has_nan);
-    EXPECT_FALSE(HasNotFinite(Misaligned(numbers).data(), count));
     if (count == 0) {
       EXPECT_GT(limits.low, limits.high);
       continue;
@@ -52,7 +51,6 @@ TEST(FloatScan, FindsLimitsAndNumbersThatAreNotFinite) {
         std::vector<float> changed = numbers;
         changed[at] = odd;
         const FloatLimits found = LimitsOfFloats(Misaligned(changed).data(), count);
-        EXPECT_TRUE(HasNotFinite(Misaligned(changed).data(), count)) << at << " of " << count;
         EXPECT_EQ(found.has_nan, std::isnan(odd)) << at << " of " << count;
         EXPECT_EQ(found.high == kInfinity, odd == kInfinity);
         EXPECT_EQ(found.low == -kInfinity, odd == -kInfinity);

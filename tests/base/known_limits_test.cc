@@ -56,6 +56,23 @@ TEST(KnownLimits, OfAnotherFileAtTheSamePlaceAreNotTaken) {
   ::unlink(path.c_str());
 }
 
+TEST(KnownLimits, OfAConstantCopyAreReadOnce) {
+  Tensor given = Tensor::Floats({50000}, std::vector<float>(50000, 1.0f));
+  const Tensor copy = ConstantCopy(given);
+  EXPECT_EQ(copy.dims(), given.dims());
+  EXPECT_NE(copy.bytes().data(), given.bytes().data());
+  EXPECT_FALSE(KnownLimits(copy).has_value());
+  EXPECT_EQ(KnownOrReadLimits(copy).high, 1);
+  EXPECT_EQ(KnownLimits(copy.Reshaped({500, 100}))->high, 1);
+  // Its memory may be of another tensor later.
+  for (int i = 0; i < 10; ++i) {
+    const Tensor next =
+        ConstantCopy(Tensor::Floats({50000}, std::vector<float>(50000, static_cast<float>(i))));
+    EXPECT_EQ(KnownOrReadLimits(next).high, i);
+  }
+  EXPECT_EQ(ConstantCopy(Tensor::Floats({2}, {3, 4})).data<float>()[1], 4);
+}
+
 TEST(KnownLimits, OfOtherMemoryAreNotKept) {
   const Tensor own = Tensor::Floats({50000}, std::vector<float>(50000, 1.0f));
   KeepLimits(own, {});  // its owner may write it again

@@ -80,10 +80,10 @@ Placed PlacesIn(const std::string& bytes) {
   EXPECT_TRUE(plan.ok()) << plan.status();
   placed.plan = *std::move(plan);
   placed.places = WeightPlaces(*placed.as_read, placed.model, placed.plan);
-  const auto import = [&](std::shared_ptr<const ModelPart> part) {
-    ImportOptions of_part;
-    of_part.part = std::move(part);
-    return ImportBytes(bytes, "", of_part);
+  const auto as_read = ImportBytes(bytes, "", {.only_read = true});
+  EXPECT_TRUE(as_read.ok()) << as_read.status();
+  const auto import = [&](const ModelPart* part) {
+    return part == nullptr ? ImportBytes(bytes, "", {}) : ImportPart(*as_read, *part, {});
   };
   placed.places.SetDerived(FindDerivedWeights(*placed.as_read, placed.model, placed.plan,
                                               placed.places, {import, planning}));
