@@ -191,8 +191,9 @@ class RowComputer {
     (*made.shape)[axis] = {.size = 1};
     slice.outputs = {row};
     if (whole.constant) {
-      if (auto part = ComputeSmall(graph_, slice)) {
-        MakeConstant(made, *std::move(part));
+      std::vector<Tensor> part = ComputeSmall(graph_, slice);
+      if (!part.empty()) {
+        MakeConstant(made, std::move(part.front()));
         return row;
       }
     }

@@ -57,19 +57,26 @@ Tensor Concatenated(absl::Span<const Tensor* const> parts, const std::vector<int
   return made;
 }
 
-std::optional<Tensor> ComputeSmall(const Graph& graph, const Node& node) {
+std::vector<Tensor> ComputeSmall(const Graph& graph, const Node& node) {
   const auto& compute = OperatorOf(node).compute;
-  if (compute == nullptr || !HasInput(node, 0)) return std::nullopt;
-  if (node.outputs.size() != 1 || node.outputs[0] == kNone) return std::nullopt;
-  const Value& output = graph.values[node.outputs[0]];
-  if (output.is_static() && !IsSmall(output.dims())) return std::nullopt;
+  if (compute == nullptr || !HasInput(node, 0)) return {};
   const auto is_readable = [&](ValueId id) { return IsReadable(graph, id); };
-  if (!std::all_of(node.inputs.begin(), node.inputs.end(), is_readable)) return std::nullopt;
-  std::optional<Tensor> made = compute(ConstantNode(graph, node));
-  // Otherwise ONNX Runtime says what is wrong.
-  const bool fits = made.has_value() && made->type() == output.type &&
-                    (!output.is_static() || made->dims() == output.dims());
-  return fits ? std::move(made) : std::nullopt;
+  if (!std::all_of(node.inputs.begin(), node.inputs.end(), is_readable)) return {};
+  size_t count = node.outputs.size();
+  while (count > 0 && node.outputs[count - 1] == kNone) --count;
+  std::vector<Tensor> all;
+  for (size_t i = 0; i < count; ++i) {
+    if (node.outputs[i] == kNone) return {};
+    const Value& output = graph.values[node.outputs[i]];
+    if (output.is_static() && !IsSmall(output.dims())) return {};
+    std::optional<Tensor> made = compute(ConstantNode(graph, node, i));
+    // Otherwise ONNX Runtime says what is wrong.
+    const bool fits = made.has_value() && made->type() == output.type &&
+                      (!output.is_static() || made->dims() == output.dims());
+    if (!fits) return {};
+    all.push_back(*std::move(made));
+  }
+  return all;
 }
 
 }  // namespace anemone

@@ -1,13 +1,14 @@
 // importer/infer/compute.h: computes nodes of small constants, mostly the arithmetic of shapes and
 // indices. A session of ONNX Runtime that computes one takes about a millisecond.
 //
-//   std::optional<Tensor> y = ComputeSmall(graph, node);  // nullopt: ask ONNX Runtime
+//   std::vector<Tensor> made = ComputeSmall(graph, node);  // empty: ask ONNX Runtime
 //
 // The results are those of ONNX Runtime, bit for bit. A case in which they might not be is left to
-// it: sums of floats, NaN, casts of most numbers that the type does not have, and everything that
-// it may refuse. Sin, Cos and Log of float are the exception, because most decoders have them
-// (tables of rotations, buckets of distances): they are computed in double and rounded to float.
-// Those of ONNX Runtime depend on the processor, and differ by at most one unit in the last place.
+// it: NaN, casts of most numbers that the type does not have, and everything that it may refuse.
+// Functions, sums, products and normalizations of floats are the exception, because loading ONNX
+// Runtime takes 25 MiB, and many models have a few (tables of rotations, buckets of distances,
+// queries that are weights): they are computed in double and rounded to float. Those of ONNX
+// Runtime depend on the processor.
 #ifndef ANEMONE_IMPORTER_INFER_COMPUTE_H_
 #define ANEMONE_IMPORTER_INFER_COMPUTE_H_
 
@@ -24,14 +25,17 @@ namespace anemone {
 // too.
 inline constexpr int64_t kMostComputed = int64_t{1} << 16;
 
-// The only output of the node. nullopt: an input is not constant, or no rule applies.
-std::optional<Tensor> ComputeSmall(const Graph& graph, const Node& node);
+// The outputs of the node, without the last ones that it does not have. Empty: an input is not
+// constant, or no rule applies.
+std::vector<Tensor> ComputeSmall(const Graph& graph, const Node& node);
 
 // A node whose inputs are dense constants or fills of elements of at least 8 bits.
 class ConstantNode {
  public:
-  ConstantNode(const Graph& graph, const Node& node) : graph_(graph), node_(node) {}
+  ConstantNode(const Graph& graph, const Node& node, size_t output)
+      : graph_(graph), node_(node), output_(output) {}
   const Node& node() const { return node_; }
+  size_t output() const { return output_; }  // the one that is computed
   size_t inputs() const { return node_.inputs.size(); }
   // Null if the node has no such input.
   const Tensor* In(size_t i) const {
@@ -43,6 +47,7 @@ class ConstantNode {
  private:
   const Graph& graph_;
   const Node& node_;
+  size_t output_;
 };
 
 // The dims of arrays one after the other along `axis`, which the first of them has; nullopt if they
@@ -65,17 +70,19 @@ Result Gather(const ConstantNode& c);
 Result GatherElements(const ConstantNode& c);
 Result NonZero(const ConstantNode& c);
 Result Slice(const ConstantNode& c);
+Result Split(const ConstantNode& c);
 Result Tile(const ConstantNode& c);
 Result Transpose(const ConstantNode& c);
 Result Trilu(const ConstantNode& c);
 Result Where(const ConstantNode& c);
 
-// Numbers (compute_numbers.cc).
+// Single numbers (compute_numbers.cc).
 Result Add(const ConstantNode& c);
 Result Sub(const ConstantNode& c);
 Result Mul(const ConstantNode& c);
 Result Div(const ConstantNode& c);
 Result Mod(const ConstantNode& c);
+Result Pow(const ConstantNode& c);
 Result Max(const ConstantNode& c);
 Result Min(const ConstantNode& c);
 Result Equal(const ConstantNode& c);
@@ -91,16 +98,27 @@ Result Neg(const ConstantNode& c);
 Result Abs(const ConstantNode& c);
 Result Floor(const ConstantNode& c);
 Result Ceil(const ConstantNode& c);
+Result Reciprocal(const ConstantNode& c);
 Result Sqrt(const ConstantNode& c);
+Result Exp(const ConstantNode& c);
 Result Sin(const ConstantNode& c);
 Result Cos(const ConstantNode& c);
 Result Log(const ConstantNode& c);
 Result Cast(const ConstantNode& c);
 Result Range(const ConstantNode& c);
+
+// Along axes (compute_reductions.cc).
 Result ReduceMax(const ConstantNode& c);
+Result ReduceMean(const ConstantNode& c);
 Result ReduceMin(const ConstantNode& c);
 Result ReduceProd(const ConstantNode& c);
 Result ReduceSum(const ConstantNode& c);
+Result Softmax(const ConstantNode& c);
+Result LayerNormalization(const ConstantNode& c);
+
+// Matrix products (compute_products.cc).
+Result MatMul(const ConstantNode& c);
+Result Gemm(const ConstantNode& c);
 
 }  // namespace compute
 }  // namespace anemone

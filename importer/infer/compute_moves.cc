@@ -204,6 +204,37 @@ Result Slice(const ConstantNode& c) {
   return Picked(*c.In(0), std::move(dims), places);
 }
 
+// ONNX Runtime refuses a last part without elements, unless its size is given.
+Result Split(const ConstantNode& c) {
+  const Dims& from = c.In(0)->dims();
+  const auto axis = AxisOf(IntOr(c.node(), "axis", 0), from.size());
+  if (!axis) return std::nullopt;
+  const auto count = static_cast<int64_t>(c.node().outputs.size());
+  const int64_t size = from[*axis], even = (size + count - 1) / count;
+  Dims sizes(count, even);
+  sizes.back() = size - even * (count - 1);
+  if (c.In(1) != nullptr) {
+    sizes = c.Ints(1).value_or(Dims());
+  } else if (sizes.back() <= 0) {
+    return std::nullopt;
+  }
+  if (static_cast<int64_t>(sizes.size()) != count) return std::nullopt;
+  int64_t start = 0, end = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    if (sizes[i] < 0 || sizes[i] > size - end) return std::nullopt;
+    if (i == static_cast<int64_t>(c.output())) start = end;
+    end += sizes[i];
+  }
+  Dims dims = from;
+  dims[*axis] = sizes[c.output()];
+  if (end != size || !IsSmall(dims)) return std::nullopt;
+  const Dims steps = StepsOf(from);
+  Places places;
+  places.AddAxis({start * steps[*axis]});
+  for (size_t i = 0; i < from.size(); ++i) places.AddAxis(dims[i], steps[i]);
+  return Picked(*c.In(0), std::move(dims), places);
+}
+
 Result Tile(const ConstantNode& c) {
   const Dims& from = c.In(0)->dims();
   const auto repeats = c.Ints(1);

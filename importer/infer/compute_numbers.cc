@@ -1,6 +1,7 @@
-// Rules of importer/infer/compute.h that compute numbers. Integers are computed as int64 and then
-// wrapped to their type, floats as double and then rounded. Rounding twice gives the same float as
-// rounding once, since double has more than twice its digits.
+// Rules of importer/infer/compute.h for single numbers. Rounding twice, to double and to float,
+// gives the same float as rounding once, since double has more than twice its digits.
+#include "importer/infer/compute_numbers.h"
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -8,32 +9,24 @@
 
 #include "importer/edit.h"
 #include "importer/elements.h"
-#include "importer/infer/compute.h"
 #include "importer/infer/places.h"
 
 namespace anemone::compute {
-namespace {
-
-using Ints = std::vector<int64_t>;
-using Dims = std::vector<int64_t>;
 
 bool IsFloatOrDouble(DataType type) {
   return type == DataType::kFloat || type == DataType::kDouble;
 }
 
-// Bools and integers of 8, 32 and 64 bits, except uint32 and uint64. nullopt for other types, and
-// for more than kMostComputed.
-std::optional<Ints> WholeNumbers(const Tensor& tensor) {
-  if (auto ints = IntsOf(tensor, kMostComputed)) return ints;
-  const DataType type = tensor.type();
-  if (type != DataType::kBool && type != DataType::kUInt8 && type != DataType::kInt8) {
-    return std::nullopt;
-  }
-  const auto numbers = ToNumbers(tensor, kMostComputed);
-  return numbers ? std::optional(Ints(numbers->begin(), numbers->end())) : std::nullopt;
+Numbers<double> Floats(const ConstantNode& c, size_t i) {
+  return IsFloatOrDouble(c.In(i)->type()) ? ToDoubles(*c.In(i), kMostComputed) : std::nullopt;
 }
 
-// Wraps around. nullopt for types that WholeNumbers() does not read.
+Numbers<double> OnlyFloats(const ConstantNode& c, size_t i) {
+  const Tensor* const x = c.In(i);
+  const bool is_read = x != nullptr && x->type() == DataType::kFloat && IsSmall(x->dims());
+  return is_read ? Floats(c, i) : std::nullopt;
+}
+
 Result FromInts(DataType type, Dims dims, const Ints& ints) {
   Tensor made = Tensor::Uninitialized(type, std::move(dims));
   const auto write = [&](auto zero) {
@@ -56,17 +49,32 @@ Result FromInts(DataType type, Dims dims, const Ints& ints) {
   }
 }
 
-// nullopt if one is NaN: which bits it has depends on the machine.
 Result FromFloats(DataType type, Dims dims, const std::vector<double>& floats) {
   const bool is_nan =
       std::any_of(floats.begin(), floats.end(), [](double x) { return std::isnan(x); });
   return is_nan ? std::nullopt : Result(FromDoubles(type, std::move(dims), floats));
 }
 
-template <class T>
-using Numbers = std::optional<std::vector<T>>;
-template <class T, class R>
-using Function = std::optional<R> (*)(T, T);  // nullopt: left to ONNX Runtime
+Result FromSums(Dims dims, const std::vector<double>& sums) {
+  constexpr double kLargest = std::numeric_limits<float>::max();
+  const bool are_finite =
+      std::all_of(sums.begin(), sums.end(), [](double sum) { return std::fabs(sum) <= kLargest; });
+  return are_finite ? FromFloats(DataType::kFloat, std::move(dims), sums) : std::nullopt;
+}
+
+namespace {
+
+// Bools and integers of 8, 32 and 64 bits, except uint32 and uint64. nullopt for other types, and
+// for more than kMostComputed.
+std::optional<Ints> WholeNumbers(const Tensor& tensor) {
+  if (auto ints = IntsOf(tensor, kMostComputed)) return ints;
+  const DataType type = tensor.type();
+  if (type != DataType::kBool && type != DataType::kUInt8 && type != DataType::kInt8) {
+    return std::nullopt;
+  }
+  const auto numbers = ToNumbers(tensor, kMostComputed);
+  return numbers ? std::optional(Ints(numbers->begin(), numbers->end())) : std::nullopt;
+}
 
 // function(a, b) by element of the two inputs, which are broadcast to `dims`.
 template <class T, class R>
@@ -92,10 +100,6 @@ std::optional<Dims> DimsOfBoth(const ConstantNode& c) {
   if (!IsSmall(a->dims()) || !IsSmall(b->dims())) return std::nullopt;
   auto dims = BroadcastDims(a->dims(), b->dims());
   return dims && IsSmall(*dims) ? dims : std::nullopt;
-}
-
-Numbers<double> Floats(const ConstantNode& c, size_t i) {
-  return IsFloatOrDouble(c.In(i)->type()) ? ToDoubles(*c.In(i), kMostComputed) : std::nullopt;
 }
 
 // Of two inputs of int32, int64, float or double.
@@ -157,77 +161,6 @@ int64_t Negative(int64_t a) { return WrappedProduct(a, -1); }
 // A division that would raise a trap is not computed.
 bool Divides(int64_t a, int64_t b) {
   return b != 0 && (b != -1 || a != std::numeric_limits<int64_t>::min());
-}
-
-// The number, if ONNX Runtime computes it too: it reduces integers in double, and converts the
-// result.
-std::optional<int64_t> WithinDouble(int64_t number, bool overflows) {
-  constexpr int64_t kMost = int64_t{1} << 53;
-  const bool is_exact = !overflows && number > -kMost && number < kMost;
-  return is_exact ? std::optional(number) : std::nullopt;
-}
-
-// The numbers of input 0, which are `values`, reduced over the axes of input 1: from `first`, or
-// from the first of them. Sets the dims of the result.
-template <class T>
-Numbers<T> Reduced(const ConstantNode& c, const std::vector<T>& values, std::optional<T> first,
-                   Function<T, T> function, Dims& dims) {
-  const Dims& from = c.In(0)->dims();
-  const auto axes = c.In(1) == nullptr ? std::optional<Ints>(Ints()) : c.Ints(1);
-  if (values.empty() || !axes) return std::nullopt;
-  const auto rank = static_cast<int64_t>(from.size());
-  const bool is_all = axes->empty() && IntOr(c.node(), "noop_with_empty_axes", 0) == 0;
-  std::vector<bool> reduced(rank, is_all);
-  for (int64_t axis : *axes) {
-    if (axis < -rank || axis >= rank) return std::nullopt;
-    reduced[axis < 0 ? axis + rank : axis] = true;
-  }
-  const bool keeps = IntOr(c.node(), "keepdims", 1) != 0;
-  Dims kept;  // with an axis of one element for each reduced one
-  for (int64_t i = 0; i < rank; ++i) {
-    kept.push_back(reduced[i] ? 1 : from[i]);
-    if (keeps || !reduced[i]) dims.push_back(kept.back());
-  }
-  const Places to = BroadcastPlaces(kept, from);
-  std::vector<T> made(to.all().back() + 1, first.value_or(T()));
-  std::vector<bool> is_begun(made.size(), first.has_value());
-  for (size_t i = 0; i < values.size(); ++i) {
-    const int64_t place = to.all()[i];
-    const std::optional<T> result =
-        is_begun[place] ? function(made[place], values[i]) : std::optional<T>(values[i]);
-    if (!result) return std::nullopt;
-    made[place] = *result;
-    is_begun[place] = true;
-  }
-  return made;
-}
-
-Result ReduceInts(const ConstantNode& c, std::optional<int64_t> first,
-                  Function<int64_t, int64_t> function) {
-  const Tensor& x = *c.In(0);
-  const auto values = IsSmall(x.dims()) ? c.Ints(0) : std::nullopt;
-  Dims dims;
-  const auto made = values ? Reduced(c, *values, first, function, dims) : std::nullopt;
-  if (!made) return std::nullopt;
-  const bool fits = x.type() == DataType::kInt64 ||
-                    std::all_of(made->begin(), made->end(),
-                                [](int64_t i) { return i == static_cast<int32_t>(i); });
-  return fits ? FromInts(x.type(), std::move(dims), *made) : std::nullopt;
-}
-
-// The largest or the smallest numbers. Of two zeros, which one depends on the machine.
-Result ReduceToExtreme(const ConstantNode& c, Function<int64_t, int64_t> ints,
-                       Function<double, double> floats) {
-  const Tensor& x = *c.In(0);
-  if (!IsFloatOrDouble(x.type())) return ReduceInts(c, std::nullopt, ints);
-  const auto values = IsSmall(x.dims()) ? Floats(c, 0) : std::nullopt;
-  const auto is_odd = [](double number) {
-    return std::isnan(number) || (number == 0 && std::signbit(number));
-  };
-  if (!values || std::any_of(values->begin(), values->end(), is_odd)) return std::nullopt;
-  Dims dims;
-  const auto made = Reduced<double>(c, *values, std::nullopt, floats, dims);
-  return made ? FromFloats(x.type(), std::move(dims), *made) : std::nullopt;
 }
 
 // The numbers that an integer type has; nullopt for other types.
@@ -322,6 +255,11 @@ Result Mod(const ConstantNode& c) {
       nullptr);
 }
 
+Result Pow(const ConstantNode& c) {
+  if (c.In(0)->type() != DataType::kFloat) return std::nullopt;
+  return Arithmetic(c, nullptr, [](double a, double b) { return std::optional(std::pow(a, b)); });
+}
+
 // Of floats, which zero is larger depends on the machine.
 Result Max(const ConstantNode& c) {
   return Arithmetic(
@@ -403,10 +341,16 @@ Result Ceil(const ConstantNode& c) {
   return Unary(c, nullptr, [](double x) { return std::ceil(x); });
 }
 
-// ONNX Runtime may approximate the roots of vectors.
+Result Reciprocal(const ConstantNode& c) {
+  return Unary(c, nullptr, [](double x) { return 1 / x; });
+}
+
 Result Sqrt(const ConstantNode& c) {
-  if (c.In(0)->elements() != 1) return std::nullopt;
   return Unary(c, nullptr, [](double x) { return std::sqrt(x); });
+}
+
+Result Exp(const ConstantNode& c) {
+  return RoundedOnce(c, [](double x) { return std::exp(x); });
 }
 
 Result Sin(const ConstantNode& c) {
@@ -433,49 +377,34 @@ Result Cast(const ConstantNode& c) {
   return values ? CastInts(x, *std::move(values), to) : std::nullopt;
 }
 
+// Floats that are not exact are left to ONNX Runtime: they depend on the order of its additions.
 Result Range(const ConstantNode& c) {
-  const auto start = c.Ints(0), limit = c.Ints(1), step = c.Ints(2);
-  if (!start || !limit || !step) return std::nullopt;
-  if (start->size() != 1 || limit->size() != 1 || step->size() != 1) return std::nullopt;
-  const int64_t from = start->front(), by = step->front();
-  for (const int64_t number : {from, limit->front(), by}) {
-    if (std::abs(number / 2) > kMostComputed) return std::nullopt;
+  const DataType type = c.In(0)->type();
+  const bool is_float = type == DataType::kFloat;
+  if (!is_float && type != DataType::kInt32 && type != DataType::kInt64) return std::nullopt;
+  double given[3];
+  for (size_t i = 0; i < 3; ++i) {
+    const auto number = c.In(i) == nullptr ? std::nullopt : ToNumbers(*c.In(i), 1);
+    if (!number || number->size() != 1 || c.In(i)->type() != type) return std::nullopt;
+    given[i] = number->front();
+    if (!(std::fabs(given[i]) <= 2.0 * kMostComputed)) return std::nullopt;
   }
-  if (by == 0) return std::nullopt;
-  Ints made;
-  for (int64_t i = from; by > 0 ? i < limit->front() : i > limit->front(); i += by) {
-    made.push_back(i);
+  const auto [start, limit, step] = given;
+  if (step == 0 || (is_float && limit - start != static_cast<float>(limit - start))) {
+    return std::nullopt;
   }
-  const auto count = static_cast<int64_t>(made.size());
-  return IsSmall({&count, 1}) ? FromInts(c.In(0)->type(), {count}, made) : std::nullopt;
-}
-
-Result ReduceMax(const ConstantNode& c) {
-  return ReduceToExtreme(
-      c, [](int64_t a, int64_t b) { return std::optional(std::max(a, b)); },
-      [](double a, double b) { return std::optional(std::max(a, b)); });
-}
-
-Result ReduceMin(const ConstantNode& c) {
-  return ReduceToExtreme(
-      c, [](int64_t a, int64_t b) { return std::optional(std::min(a, b)); },
-      [](double a, double b) { return std::optional(std::min(a, b)); });
-}
-
-Result ReduceProd(const ConstantNode& c) {
-  return ReduceInts(c, 1, [](int64_t a, int64_t b) {
-    int64_t product;
-    const bool overflows = __builtin_mul_overflow(a, b, &product);
-    return WithinDouble(product, overflows);
-  });
-}
-
-Result ReduceSum(const ConstantNode& c) {
-  return ReduceInts(c, 0, [](int64_t a, int64_t b) {
-    int64_t sum;
-    const bool overflows = __builtin_add_overflow(a, b, &sum);
-    return WithinDouble(sum, overflows);
-  });
+  const double count = std::ceil((limit - start) / step);
+  if (std::fabs(count) > kMostComputed) return std::nullopt;
+  std::vector<double> made;
+  float added = static_cast<float>(start);
+  for (int64_t i = 0; i < static_cast<int64_t>(count); ++i) {
+    made.push_back(start + static_cast<double>(i) * step);
+    if (is_float && made.back() != added) return std::nullopt;
+    added += static_cast<float>(step);
+  }
+  Dims dims = {static_cast<int64_t>(made.size())};
+  return is_float ? FromFloats(type, std::move(dims), made)
+                  : FromInts(type, std::move(dims), Ints(made.begin(), made.end()));
 }
 
 }  // namespace anemone::compute

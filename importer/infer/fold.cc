@@ -199,9 +199,11 @@ absl::Status Folder::Visit(Walk& walk, Node node) {
     walk.kept.push_back(std::move(node));
     return absl::OkStatus();
   }
-  result = ComputeSmall(walk.graph, node);
-  if (!result.has_value()) return Defer(walk, std::move(node));
-  MakeConstant(walk.graph.values[node.outputs[0]], *std::move(result));
+  std::vector<Tensor> made = ComputeSmall(walk.graph, node);
+  if (made.empty()) return Defer(walk, std::move(node));
+  for (size_t i = 0; i < made.size(); ++i) {
+    MakeConstant(walk.graph.values[node.outputs[i]], std::move(made[i]));
+  }
   return absl::OkStatus();
 }
 

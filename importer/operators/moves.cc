@@ -97,6 +97,7 @@ constexpr Operator kMovingRows[] = {
      .identity = identity::OfAllAndNothing,
      .lift = {1, 17, LiftSplit},
      .check = CheckOutputCount,
+     .compute = compute::Split,
      .gradient = {gradient::Split}},
     {.op_type = "Tile",
      .moves = Moves::kByShape,
