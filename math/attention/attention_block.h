@@ -28,8 +28,9 @@ struct AttentionBlock {
   const Half* q;
   int64_t q_step;
   HeadRows k, v;
-  const Half* mask;   // or null
+  const Half* mask;   // of `k.first`, or null
   int64_t mask_step;  // 0: all queries share one row of the mask
+  int64_t mask_more;  // from the mask of `k.first` to that of `k.more`
   float scale;
   Half* y;
   int64_t y_step;

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cmath>
 #include <cstring>
 
 #include "math/attention/attention_block.h"
+#include "math/attention/hidden_keys.h"
 #include "math/core/parallel.h"
 #include "math/core/scratch.h"
 #include "math/gemm/panels.h"
@@ -211,7 +213,9 @@ void ComputeAttention(const AttentionBlock& block) {
     DotKeys(block, scores);
   } else {
     MultiplyKeys(block, scores, block.k.first, block.k.step, block.k.rows, 0);
-    MultiplyKeys(block, scores, block.k.more, block.k.more_step, block.keys - block.k.rows,
+    ScoreTile more = scores;
+    if (more.mask != nullptr) more.mask += block.mask_more - block.k.rows;
+    MultiplyKeys(block, more, block.k.more, block.k.more_step, block.keys - block.k.rows,
                  block.k.rows);
   }
   for (int64_t i = 0; i < block.queries; ++i) {
@@ -222,6 +226,26 @@ void ComputeAttention(const AttentionBlock& block) {
   one ? SumValues(block, scores.to, factors[0]) : MultiplyValues(block, scores, factors);
 }
 
+float LargestSquares(const Half* rows, int64_t count, int64_t step, int64_t dim) {
+  float most = 0, all = 0;
+  for (int64_t row = 0; row < count; ++row, rows += step) {
+    const float sum = FoldFixed(
+        dim, 0.0f,
+        [&](int64_t d) HWY_ATTR {
+          const VF x = LoadHalf(rows + d);
+          return hn::Mul(x, x);
+        },
+        [&](int64_t d, int64_t rest) HWY_ATTR {
+          const VF x = LoadHalfN(rows + d, rest);
+          return hn::Mul(x, x);
+        },
+        [](VF a, VF b) HWY_ATTR { return hn::Add(a, b); });
+    most = HWY_MAX(most, sum);
+    all += sum;
+  }
+  return std::isfinite(all) ? most : HUGE_VALF;  // also if a NaN is not the maximum
+}
+
 // NOLINTNEXTLINE(google-readability-namespace-comments)
 }  // namespace anemone::math::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -230,6 +254,11 @@ HWY_AFTER_NAMESPACE();
 namespace anemone::math {
 
 HWY_EXPORT(ComputeAttention);
+HWY_EXPORT(LargestSquares);
+
+float LargestSquares(const Half* rows, int64_t count, int64_t step, int64_t dim) {
+  return HWY_DYNAMIC_DISPATCH(LargestSquares)(rows, count, step, dim);
+}
 
 namespace {
 
@@ -273,6 +302,8 @@ void Sdpa(const SdpaShape& shape, float scale, absl::Span<const Half> q, const S
   const int64_t mask_head = mask.heads == 1 ? 0 : s.keys;
   const int64_t mask_query = mask.queries == 1 ? 0 : mask.heads * s.keys;
   const int64_t mask_batch = mask.batch == 1 ? 0 : mask.queries * mask.heads * s.keys;
+  const KeyRange hidden = HiddenKeys(shape, scale, q, k, v, mask);
+  const SdpaParts keys = WithoutRows(k, hidden), values = WithoutRows(v, hidden);
   const Cut cut = CutQueries(shape);
   const int64_t blocks = cut.blocks();
   const int64_t cost = cut.largest().rows * s.keys * (s.dim + s.value_dim) / 16;
@@ -284,18 +315,19 @@ void Sdpa(const SdpaShape& shape, float scale, absl::Span<const Half> q, const S
       const int64_t batch = task / blocks / s.heads;
       AttentionBlock block;
       block.queries = queries.size();
-      block.keys = s.keys, block.dim = s.dim, block.value_dim = s.value_dim;
+      block.keys = s.keys - hidden.size(), block.dim = s.dim, block.value_dim = s.value_dim;
       block.only_one = s.queries == 1;
       block.q_step = s.heads * s.dim;
       block.y_step = s.heads * s.value_dim;
       block.q = q.data() + (batch * s.queries + first) * block.q_step + head * s.dim;
-      block.k = RowsOf(k, batch, head);
-      block.v = RowsOf(v, batch, head);
+      block.k = RowsOf(keys, batch, head);
+      block.v = RowsOf(values, batch, head);
       block.y = y.data() + (batch * s.queries + first) * block.y_step + head * s.value_dim;
       block.mask = mask.values.empty() ? nullptr
                                        : mask.values.data() + batch * mask_batch +
                                              first * mask_query + head * mask_head;
       block.mask_step = mask_query;
+      block.mask_more = keys.first.rows + hidden.size();
       block.scale = scale;
       HWY_DYNAMIC_DISPATCH(ComputeAttention)(block);
     }

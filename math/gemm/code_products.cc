@@ -226,32 +226,69 @@ constexpr int kRowsOfPairs = HWY_TARGET == HWY_AVX3 ? 4 : 2;
 // The terms of a part, which fits the first-level cache.
 constexpr int64_t kPartTerms = 256;
 
-// Expands `count` words of a panel, from `first` on, to pairs of 16-bit integers, codes minus zero
-// points: [word][pair][48].
+// Blocks [first, last) of a panel.
+struct PanelPart {
+  int64_t panel, first, last;
+};
+
+// Expands a part to pairs of 16-bit integers, codes minus zero points: [pair][48].
 template <int kBits>
-HWY_INLINE void ExpandPairs(const WeightPanels& w, int64_t panel, int64_t first, int64_t count,
+HWY_INLINE void ExpandPairs(const WeightPanels& w, int64_t block_terms, const PanelPart& part,
                             uint32_t* to) {
   constexpr int kPairs = 16 / kBits, kTerms = 32 / kBits;
   const DU du;
   const hn::Repartition<uint16_t, DU> d16;
   const VU mask = hn::Set(du, 0x10001 * ((1 << kBits) - 1));
-  const int64_t runs = w.depth / w.run;
-  const uint32_t* from = w.codes.data() + (panel * w.words() + first) * kPanelColumns;
-  for (int64_t word = first; word < first + count; ++word, from += kPanelColumns) {
-    const int64_t entry = (panel * runs + word * kTerms / w.run) * kPanelColumns;
+  const int64_t runs = w.depth / w.run, words_of_block = block_terms / kTerms;
+  for (int64_t block = part.first; block < part.last; ++block) {
+    const int64_t entry = (part.panel * runs + block * block_terms / w.run) * kPanelColumns;
+    const int64_t word = block * words_of_block;
+    const int64_t count = HWY_MIN(words_of_block, w.words() - word);
+    const uint32_t* from = w.codes.data() + (part.panel * w.words() + word) * kPanelColumns;
     for (int64_t column = 0; column < kPanelColumns; column += kLanes) {
       const VU zero = hn::BitCast(du, ZeroPoints(w, entry + column));
       const auto zeros = hn::BitCast(d16, hn::Or(zero, hn::ShiftLeft<16>(zero)));
-      VU codes = hn::LoadU(du, from + column);
-      HWY_UNROLL(4)
-      for (int i = 0; i < kPairs; ++i) {
-        const auto pairs = hn::Sub(hn::BitCast(d16, hn::And(codes, mask)), zeros);
-        hn::StoreU(hn::BitCast(du, pairs), du, to + i * kPanelColumns + column);
-        codes = hn::ShiftRight<kBits>(codes);
+      uint32_t* pairs = to + column;
+      for (int64_t i = 0; i < count; ++i) {
+        VU codes = hn::LoadU(du, from + i * kPanelColumns + column);
+        HWY_UNROLL(4)
+        for (int pair = 0; pair < kPairs; ++pair, pairs += kPanelColumns) {
+          const auto x = hn::Sub(hn::BitCast(d16, hn::And(codes, mask)), zeros);
+          hn::StoreU(hn::BitCast(du, x), du, pairs);
+          codes = hn::ShiftRight<kBits>(codes);
+        }
       }
     }
-    to += kPairs * kPanelColumns;
+    to += count * kPairs * kPanelColumns;
   }
+}
+
+// Prefetches the share of `count` elements that belongs to rows [row, last) of `rows`.
+template <class T>
+HWY_INLINE void PrefetchShare(const T* from, int64_t count, int64_t row, int64_t last,
+                              int64_t rows) {
+  constexpr int64_t kLine = kLineBytes / static_cast<int64_t>(sizeof(T));
+  const int64_t lines = CeilDiv(count, kLine);
+  for (int64_t line = lines * row / rows; line < lines * last / rows; ++line) {
+    __builtin_prefetch(from + line * kLine, 0, 2);  // into the second-level cache
+  }
+}
+
+// Prefetches that share of the weights that follow a part in memory, those of the next part. The
+// products of a part take so long that the processor does not do so by itself.
+template <int kBits>
+HWY_INLINE void PrefetchNext(const WeightPanels& w, int64_t block_terms, const PanelPart& part,
+                             int64_t row, int64_t last, int64_t rows) {
+  constexpr int64_t kTerms = 32 / kBits;
+  const int64_t runs = w.depth / w.run, terms = (part.last - part.first) * block_terms;
+  const int64_t word = HWY_MIN(part.last * block_terms / kTerms, w.words());
+  const int64_t entry = part.panel * runs + part.last * block_terms / w.run;
+  PrefetchShare(w.codes.data() + (part.panel * w.words() + word) * kPanelColumns,
+                terms / kTerms * kPanelColumns, row, last, rows);
+  const int64_t entries = terms / w.run * kPanelColumns;
+  PrefetchShare(w.scales.data() + entry * kPanelColumns, entries, row, last, rows);
+  if (w.zero_points.size() == 0) return;
+  PrefetchShare(w.zero_points.data() + entry * kPanelColumns, entries, row, last, rows);
 }
 
 // Adds blocks [first, last) to kRows rows of kVectors vectors of columns. `b` has the pairs of
@@ -317,23 +354,22 @@ HWY_NOINLINE void AddPairTile(const WeightPanels& w, const uint32_t* b, const fl
 template <bool kVnni, int kBits>
 HWY_NOINLINE void ManyRowsTile(const WeightPanels& w, int64_t panel, const CodeRows& a,
                                int64_t rows, float* tile) {
-  constexpr int64_t kTerms = 32 / kBits;
   uint32_t* b =
       ThreadScratch<uint32_t>(ScratchUse::kPanelB, (kPartTerms + kMostBlock) / 2 * kPanelColumns);
   const float* scales = w.scales.data() + panel * (w.depth / w.run) * kPanelColumns;
   const int64_t blocks_of_part = kPartTerms / a.block;
   for (int64_t first = 0; first < a.blocks; first += blocks_of_part) {
-    const int64_t last = HWY_MIN(first + blocks_of_part, a.blocks);
-    const int64_t word = first * a.block / kTerms;
-    ExpandPairs<kBits>(w, panel, word, HWY_MIN(last * a.block / kTerms, w.words()) - word, b);
+    const PanelPart part = {panel, first, HWY_MIN(first + blocks_of_part, a.blocks)};
+    ExpandPairs<kBits>(w, a.block, part, b);
     for (int64_t inside = 0; inside < kPanelColumns; inside += 3 * kLanes) {
       int64_t row = 0;
       for (; row + kRowsOfPairs <= rows; row += kRowsOfPairs) {
-        AddPairTile<kVnni, kRowsOfPairs, 3>(w, b + inside, scales + inside, a, row, first, last,
-                                            tile + row * kPanelColumns + inside);
+        if (inside == 0) PrefetchNext<kBits>(w, a.block, part, row, row + kRowsOfPairs, rows);
+        AddPairTile<kVnni, kRowsOfPairs, 3>(w, b + inside, scales + inside, a, row, first,
+                                            part.last, tile + row * kPanelColumns + inside);
       }
       for (; row < rows; ++row) {
-        AddPairTile<kVnni, 1, 3>(w, b + inside, scales + inside, a, row, first, last,
+        AddPairTile<kVnni, 1, 3>(w, b + inside, scales + inside, a, row, first, part.last,
                                  tile + row * kPanelColumns + inside);
       }
     }
@@ -349,25 +385,26 @@ using TileFunction = void (*)(const WeightPanels&, int64_t panel, const CodeRows
 struct TileWay {
   TileFunction compute;
   CodeOrder order;
+  bool sums;
 };
 HWY_INLINE TileWay WayOf(int bits, [[maybe_unused]] int64_t rows, [[maybe_unused]] bool vnni) {
   const bool four = bits == 4;
 #if HWY_TARGET == HWY_AVX3
   if (vnni && rows > kTileRows) {
-    return {four ? ManyRowsTile<true, 4> : ManyRowsTile<true, 8>, CodeOrder::kPairs};
+    return {four ? ManyRowsTile<true, 4> : ManyRowsTile<true, 8>, CodeOrder::kPairs, false};
   }
   if (vnni) {
     return {four ? FewRowsTile<CodeOrder::kBytes, 4> : FewRowsTile<CodeOrder::kBytes, 8>,
-            CodeOrder::kBytes};
+            CodeOrder::kBytes, true};
   }
 #endif
 #if ANEMONE_MATH_ADDS_PAIRS
   if (rows > kTileRows) {
-    return {four ? ManyRowsTile<false, 4> : ManyRowsTile<false, 8>, CodeOrder::kPairs};
+    return {four ? ManyRowsTile<false, 4> : ManyRowsTile<false, 8>, CodeOrder::kPairs, false};
   }
 #endif
   return {four ? FewRowsTile<CodeOrder::kPairs, 4> : FewRowsTile<CodeOrder::kPairs, 8>,
-          CodeOrder::kPairs};
+          CodeOrder::kPairs, true};
 }
 
 // Computes c[row .. row + rows, column .. column + columns]. `column` must be a multiple of 48.
@@ -378,7 +415,7 @@ void ComputeByCodes(const GemmOperands& g, int64_t row, int64_t rows, int64_t co
   while (rows > 0) {
     const TileWay way = WayOf(g.b_panels->bits, rows, vnni);
     CodeRows a;
-    const int64_t finite = ConvertRows(g, row, rows, way.order, a);
+    const int64_t finite = ConvertRows(g, row, rows, way.order, way.sums, a);
     if (finite == 0) {
       MultiplyBlock(g, row++, 1, column, columns);
       --rows;

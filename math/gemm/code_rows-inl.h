@@ -6,7 +6,6 @@
 #define ANEMONE_MATH_GEMM_CODE_ROWS_INL_H_
 #endif
 
-#include <bit>
 #include <cstdint>
 
 #include "math/core/scratch.h"
@@ -41,7 +40,7 @@ struct CodeRows {
   int64_t block = 0, blocks = 0;
   int64_t row_step = 0;
   uint32_t* integers = nullptr;  // [row][word][T / 2]
-  int32_t* sums = nullptr;       // [row][block], of the integers
+  int32_t* sums = nullptr;       // [row][block], of the integers; not of many rows
   float* scales = nullptr;       // [row][block]
 };
 
@@ -59,16 +58,19 @@ inline const uint8_t* ByteOrder(CodeOrder order, int bits) {
   return bits == 4 ? kBytes4 : kBytes8;
 }
 
-// Writes kMostBlock integers in that order, 8 after the other.
-HWY_INLINE void OrderIntegers(const uint16_t* integers, CodeOrder order, int bits, uint32_t* to) {
-  const uint8_t* places = ByteOrder(order, bits);
+// The vectors of a block.
+inline constexpr int64_t kBlockVectors = kMostBlock / kLanes;
+
+// Writes kMostBlock integers, the low 16 bits of the lanes, in that order, 8 after the other.
+HWY_INLINE void OrderIntegers(const VU (&integers)[kBlockVectors], CodeOrder order,
+                              const uint8_t* places, uint32_t* to) {
   // Adds 1 to the upper byte where the lower byte, as a signed number, is negative.
   const uint16_t carry = order == CodeOrder::kBytes ? 0x80 : 0;
 #if HWY_TARGET == HWY_SCALAR
   auto* bytes = reinterpret_cast<uint8_t*>(to);
   for (int64_t i = 0; i < 2 * kMostBlock; ++i) {
     const int place = places[i % 16];
-    const int x = (integers[i / 16 * 8 + place / 2] + carry) ^ carry;
+    const uint32_t x = (hn::GetLane(integers[i / 16 * 8 + place / 2]) + carry) ^ carry;
     bytes[i] = static_cast<uint8_t>(x >> place % 2 * 8);
   }
 #else
@@ -76,50 +78,73 @@ HWY_INLINE void OrderIntegers(const uint16_t* integers, CodeOrder order, int bit
   const hn::Repartition<uint8_t, DF> d8;
   const auto shuffle = hn::LoadDup128(d8, places);
   const auto carries = hn::Set(d16, carry);
-  for (int64_t i = 0; i < kMostBlock; i += 2 * kLanes) {
-    const auto x = hn::Xor(hn::Add(hn::Load(d16, integers + i), carries), carries);
+  HWY_UNROLL(4)
+  for (int64_t v = 0; v < kBlockVectors; v += 2) {
+    const auto all =
+        hn::Combine(d16, hn::TruncateTo(DH(), integers[v + 1]), hn::TruncateTo(DH(), integers[v]));
+    const auto x = hn::Xor(hn::Add(all, carries), carries);
     hn::StoreU(hn::TableLookupBytes(hn::BitCast(d8, x), shuffle), d8,
-               reinterpret_cast<uint8_t*>(to + i / 2));
+               reinterpret_cast<uint8_t*>(to + v * kLanes / 2));
   }
 #endif
 }
 
-// Converts one block of a row, followed by zeros up to kMostBlock, and writes all of them. Returns
-// false if an element is not finite.
-HWY_INLINE bool ConvertBlock(const float* from, CodeOrder order, int bits, uint32_t* to,
-                             int32_t& sum, float& scale) {
-  const DF df;
+// The largest lane, in all lanes.
+HWY_INLINE VU LargestLane(VU x) {
   const DU du;
   const DI di;
+  for (int32_t half = kLanes / 2; half > 0; half /= 2) {
+    const auto other = hn::Xor(hn::Iota(di, 0), hn::Set(di, half));
+    x = hn::Max(x, hn::TableLookupLanes(x, hn::IndicesFromVec(du, other)));
+  }
+  return x;
+}
+
+// Converts one block of a row, followed by zeros up to kMostBlock, and writes all of them.
+// fetch(i) returns the vector of elements from i on. Writes no sum if `sum` is null. Returns a
+// vector of which all lanes are more than kLastExponent if an element is not finite.
+inline constexpr uint32_t kLastExponent = 254;
+template <class Fetch>
+HWY_INLINE VU ConvertBlock(const Fetch& fetch, CodeOrder order, const uint8_t* places, uint32_t* to,
+                           int32_t* sum, float* scale) {
+  const DF df;
+  const DU du;
+  VF x[kBlockVectors];
   VU most = hn::Zero(du);
-  for (int64_t i = 0; i < kMostBlock; i += kLanes) {
-    most = hn::Max(most, hn::BitCast(du, hn::Abs(hn::LoadU(df, from + i))));
+  HWY_UNROLL(8)
+  for (int64_t v = 0; v < kBlockVectors; ++v) {
+    x[v] = fetch(v * kLanes);
+    most = hn::Max(most, hn::BitCast(du, hn::Abs(x[v])));
   }
   // The upper byte of an integer of 32640 or more would be 128: these get one bit less.
   constexpr uint32_t kNearNextPower = 0x10000;
-  const uint32_t exponent = (hn::GetLane(hn::MaxOfLanes(du, most)) + kNearNextPower) >> 23;
+  const VU exponent = hn::ShiftRight<23>(hn::Add(LargestLane(most), hn::Set(du, kNearNextPower)));
   constexpr uint32_t kBias = 127, kBits = 14;
-  if (exponent > 2 * kBias) return false;
-  const bool zero = exponent == 0;  // a Half is not subnormal as a float
-  scale = zero ? 0.0f : std::bit_cast<float>((exponent - kBits) << 23);
-  const float raise = zero ? 0.0f : std::bit_cast<float>((2 * kBias + kBits - exponent) << 23);
-  HWY_ALIGN uint16_t integers[kMostBlock];
-  VI all = hn::Zero(di);
-  for (int64_t i = 0; i < kMostBlock; i += kLanes) {
-    const VI x = hn::NearestInt(hn::Mul(hn::LoadU(df, from + i), hn::Set(df, raise)));
-    hn::Store(hn::BitCast(DH(), hn::DemoteTo(hn::Rebind<int16_t, DI>(), x)), DH(), integers + i);
-    all = hn::Add(all, x);
+  const auto zero = hn::Eq(exponent, hn::Zero(du));  // a Half is not subnormal as a float
+  const VU lower = hn::ShiftLeft<23>(hn::Sub(exponent, hn::Set(du, kBits)));
+  const VU raise = hn::ShiftLeft<23>(hn::Sub(hn::Set(du, 2 * kBias + kBits), exponent));
+  *scale = hn::GetLane(hn::BitCast(df, hn::IfThenZeroElse(zero, lower)));
+  // Adding 1.5 * 2^23 rounds to an integer, which is then in the low bits.
+  const VF shifter = hn::Set(df, 0x1.8p+23f);
+  const VF factor = hn::BitCast(df, hn::IfThenZeroElse(zero, raise));
+  VU integers[kBlockVectors];
+  VU all = hn::Zero(du);
+  HWY_UNROLL(8)
+  for (int64_t v = 0; v < kBlockVectors; ++v) {
+    integers[v] = hn::BitCast(du, hn::MulAdd(x[v], factor, shifter));
+    if (sum != nullptr) all = hn::Add(all, hn::Sub(integers[v], hn::BitCast(du, shifter)));
   }
-  sum = hn::GetLane(hn::SumOfLanes(di, all));
-  OrderIntegers(integers, order, bits, to);
-  return true;
+  if (sum != nullptr) *sum = hn::GetLane(hn::SumOfLanes(DI(), hn::BitCast(DI(), all)));
+  OrderIntegers(integers, order, places, to);
+  return exponent;
 }
 
 // Converts rows of A from `row` on, at most `rows` and up to the first with an element that is not
 // finite, to integers in this thread's scratch. Returns how many.
 HWY_INLINE int64_t ConvertRows(const GemmOperands& g, int64_t row, int64_t rows, CodeOrder order,
-                               CodeRows& to) {
+                               bool sums, CodeRows& to) {
   const WeightPanels& w = *g.b_panels;
+  const uint8_t* places = ByteOrder(order, w.bits);
   to.block = CodeBlock(w);
   to.blocks = CeilDiv(g.k, to.block);
   to.row_step = w.words() * (16 / w.bits);
@@ -130,7 +155,22 @@ HWY_INLINE int64_t ConvertRows(const GemmOperands& g, int64_t row, int64_t rows,
   to.scales = reinterpret_cast<float*>(to.sums + rows * to.blocks);
   for (int64_t i = 0; i < rows; ++i) {
     const Half* from = g.a + (row + i) * g.a_row;
-    for (int64_t block = 0; block < to.blocks; ++block) {
+    VU exponent = hn::Zero(DU());
+    const auto convert = [&](int64_t block, const auto& fetch) HWY_ATTR {
+      const int64_t at = i * to.blocks + block;
+      exponent =
+          hn::Max(exponent, ConvertBlock(fetch, order, places,
+                                         to.integers + i * to.row_step + block * to.block / 2,
+                                         sums ? to.sums + at : nullptr, to.scales + at));
+    };
+    int64_t block = 0;
+    if (g.a_column == 1 && to.block == kMostBlock) {
+      for (; (block + 1) * kMostBlock <= g.k; ++block) {
+        const Half* at = from + block * kMostBlock;
+        convert(block, [&](int64_t v) HWY_ATTR { return LoadHalf(at + v); });
+      }
+    }
+    for (; block < to.blocks; ++block) {
       const int64_t first = block * to.block, count = HWY_MIN(g.k - first, to.block);
       HWY_ALIGN float x[kMostBlock] = {};
       if (g.a_column == 1) {
@@ -138,12 +178,9 @@ HWY_INLINE int64_t ConvertRows(const GemmOperands& g, int64_t row, int64_t rows,
       } else {
         for (int64_t k = 0; k < count; ++k) x[k] = ToFloat(from[(first + k) * g.a_column]);
       }
-      const int64_t at = i * to.blocks + block;
-      if (!ConvertBlock(x, order, w.bits, to.integers + i * to.row_step + first / 2, to.sums[at],
-                        to.scales[at])) {
-        return i;
-      }
+      convert(block, [&](int64_t v) HWY_ATTR { return hn::Load(DF(), x + v); });
     }
+    if (hn::GetLane(exponent) > kLastExponent) return i;
   }
   return rows;
 }

@@ -3,9 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <functional>
 #include <string>
 #include <vector>
 
+#include "math/attention/hidden_keys.h"
 #include "tests/math/math_testing.h"
 
 namespace anemone::math {
@@ -163,6 +165,83 @@ TEST(Sdpa, ThreadsDoNotShow) {
       ExpectSame(many, one);
     }
   }
+}
+
+// 100 keys; a mask hides the last `hidden` of the first 80 from 20 queries, and from each of them
+// those of later queries.
+struct HiddenCase {
+  explicit HiddenCase(int64_t hidden, bool two_places = true, uint16_t removes = 0xfbff)
+      : in_first(two_places ? kOld : 100) {
+    for (int64_t i = 0; i < s.queries; ++i) {
+      for (int64_t key = 0; key < s.keys; ++key) {
+        const bool is_hidden = key < kOld ? key >= kOld - hidden : key - kOld > i;
+        mask.push_back(is_hidden ? Half{removes} : kHalfZero);
+      }
+    }
+  }
+  KeyRange Hidden() const {
+    return HiddenKeys(s, 0.3f, q, Parts(k), Parts(v), {mask, 1, s.queries, 1});
+  }
+  // Of queries [first, last).
+  std::vector<Half> Of(int64_t first, int64_t last) const {
+    SdpaShape some = s;
+    some.queries = last - first;
+    std::vector<Half> y(some.queries * kRow);
+    Sdpa(some, 0.3f, absl::MakeConstSpan(q).subspan(first * kRow, y.size()), Parts(k), Parts(v),
+         {absl::MakeConstSpan(mask).subspan(first * s.keys, some.queries * s.keys), 1, some.queries,
+          1},
+         absl::MakeSpan(y));
+    return y;
+  }
+  SdpaParts Parts(const std::vector<Half>& x) const {
+    return {.first = {x.data(), in_first, kRow, s.dim, 0},
+            .more = {x.data() + in_first * kRow, s.keys - in_first, kRow, s.dim, 0}};
+  }
+
+  static constexpr int64_t kOld = 80, kRow = 3 * 24;
+  int64_t in_first;
+  SdpaShape s{1, 3, 20, 100, 24, 24};
+  std::vector<Half> q = Numbers(20 * kRow, 1), k = Numbers(100 * kRow, 2),
+                    v = Numbers(100 * kRow, 3), mask;
+};
+
+TEST(Sdpa, HiddenKeysAreLeftOut) {
+  ForEachSimdTarget([] {
+    for (const uint16_t removes : {0xfbff, 0xfc00}) {
+      for (const int64_t hidden : {0, 31, 32, 70, 80}) {
+        for (const bool two_places : {false, true}) {
+          const HiddenCase c(hidden, two_places, removes);
+          EXPECT_EQ(c.Hidden().size(), hidden / 32 * 32);
+          const std::vector<Half> all = c.Of(0, 20);
+          for (int64_t i = 0; i < 20; i += 5) {  // of few queries none is left out
+            const auto from = all.begin() + i * HiddenCase::kRow;
+            ExpectSame(c.Of(i, i + 5), {from, from + 5 * HiddenCase::kRow});
+          }
+        }
+      }
+    }
+  });
+}
+
+TEST(Sdpa, KeysThatMayMatterAreNotLeftOut) {
+  const auto hidden_after = [](const std::function<void(HiddenCase&)>& change) {
+    HiddenCase c(80);
+    change(c);
+    return c.Hidden().size();
+  };
+  EXPECT_EQ(hidden_after([](HiddenCase&) {}), 64);
+  // A query sees one.
+  EXPECT_EQ(hidden_after([](HiddenCase& c) { c.mask[7 * 100 + 79] = kHalfZero; }), 0);
+  EXPECT_EQ(hidden_after([](HiddenCase& c) { c.mask[7 * 100 + 40] = kHalfZero; }), 32);
+  // A query sees none at all: all have the same weight.
+  EXPECT_EQ(hidden_after([](HiddenCase& c) { c.mask[80] = Half{0xfc00}; }), 0);
+  // Scores may be as large as the mask.
+  EXPECT_EQ(hidden_after([](HiddenCase& c) { c.q[5] = ToHalf(30000.0f); }), 0);
+  EXPECT_EQ(hidden_after([](HiddenCase& c) { c.k[5] = c.q[5] = ToHalf(250.0f); }), 0);
+  // Infinity times a weight of almost 0 is not 0.
+  EXPECT_EQ(hidden_after([](HiddenCase& c) { c.k[70 * HiddenCase::kRow] = kHalfInfinity; }), 0);
+  EXPECT_EQ(hidden_after([](HiddenCase& c) { c.v[70 * HiddenCase::kRow] = kHalfInfinity; }), 0);
+  EXPECT_EQ(hidden_after([](HiddenCase& c) { c.v[70 * HiddenCase::kRow] = Half{0x7e00}; }), 0);
 }
 
 // If all keys of a query are masked by -infinity, they get equal weights (softmax.h), not NaN.
