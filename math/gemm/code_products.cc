@@ -182,7 +182,7 @@ HWY_INLINE void CodeColumns(const WeightPanels& w, int64_t panel, int64_t inside
         integers[r] += 16 / kBits;
       }
     }
-    const int64_t entry = (panel * runs + block * a.block / w.run) * kPanelColumns + inside;
+    const int64_t entry = (panel * runs + a.RunOf(block)) * kPanelColumns + inside;
     HWY_UNROLL(3)
     for (int v = 0; v < kVectors; ++v) {
       const VI zero = ZeroPoints(w, entry + v * kLanes);
@@ -233,15 +233,15 @@ struct PanelPart {
 
 // Expands a part to pairs of 16-bit integers, codes minus zero points: [pair][48].
 template <int kBits>
-HWY_INLINE void ExpandPairs(const WeightPanels& w, int64_t block_terms, const PanelPart& part,
+HWY_INLINE void ExpandPairs(const WeightPanels& w, const CodeRows& a, const PanelPart& part,
                             uint32_t* to) {
   constexpr int kPairs = 16 / kBits, kTerms = 32 / kBits;
   const DU du;
   const hn::Repartition<uint16_t, DU> d16;
   const VU mask = hn::Set(du, 0x10001 * ((1 << kBits) - 1));
-  const int64_t runs = w.depth / w.run, words_of_block = block_terms / kTerms;
+  const int64_t runs = w.depth / w.run, words_of_block = a.block / kTerms;
   for (int64_t block = part.first; block < part.last; ++block) {
-    const int64_t entry = (part.panel * runs + block * block_terms / w.run) * kPanelColumns;
+    const int64_t entry = (part.panel * runs + a.RunOf(block)) * kPanelColumns;
     const int64_t word = block * words_of_block;
     const int64_t count = HWY_MIN(words_of_block, w.words() - word);
     const uint32_t* from = w.codes.data() + (part.panel * w.words() + word) * kPanelColumns;
@@ -263,33 +263,47 @@ HWY_INLINE void ExpandPairs(const WeightPanels& w, int64_t block_terms, const Pa
   }
 }
 
-// Prefetches the share of `count` elements that belongs to rows [row, last) of `rows`.
-template <class T>
-HWY_INLINE void PrefetchShare(const T* from, int64_t count, int64_t row, int64_t last,
-                              int64_t rows) {
-  constexpr int64_t kLine = kLineBytes / static_cast<int64_t>(sizeof(T));
-  const int64_t lines = CeilDiv(count, kLine);
-  for (int64_t line = lines * row / rows; line < lines * last / rows; ++line) {
-    __builtin_prefetch(from + line * kLine, 0, 2);  // into the second-level cache
+// Memory that is prefetched into the second-level cache, some lines with each tile of rows.
+class FarAhead {
+ public:
+  template <class T>
+  FarAhead(const T* from, int64_t count, int64_t tiles)
+      : at_(reinterpret_cast<const char*>(from)),
+        lines_(CeilDiv(CeilDiv(count * static_cast<int64_t>(sizeof(T)), kLineBytes), tiles)) {}
+  HWY_INLINE void Next() {
+    for (int64_t i = 0; i < lines_; ++i, at_ += kLineBytes) __builtin_prefetch(at_, 0, 2);
   }
-}
 
-// Prefetches that share of the weights that follow a part in memory, those of the next part. The
-// products of a part take so long that the processor does not do so by itself.
-template <int kBits>
-HWY_INLINE void PrefetchNext(const WeightPanels& w, int64_t block_terms, const PanelPart& part,
-                             int64_t row, int64_t last, int64_t rows) {
-  constexpr int64_t kTerms = 32 / kBits;
-  const int64_t runs = w.depth / w.run, terms = (part.last - part.first) * block_terms;
-  const int64_t word = HWY_MIN(part.last * block_terms / kTerms, w.words());
-  const int64_t entry = part.panel * runs + part.last * block_terms / w.run;
-  PrefetchShare(w.codes.data() + (part.panel * w.words() + word) * kPanelColumns,
-                terms / kTerms * kPanelColumns, row, last, rows);
-  const int64_t entries = terms / w.run * kPanelColumns;
-  PrefetchShare(w.scales.data() + entry * kPanelColumns, entries, row, last, rows);
-  if (w.zero_points.size() == 0) return;
-  PrefetchShare(w.zero_points.data() + entry * kPanelColumns, entries, row, last, rows);
-}
+ private:
+  const char* at_;
+  int64_t lines_;
+};
+
+// The weights that follow a part in memory, those of the next part. The products of a part take so
+// long that the processor does not prefetch them by itself.
+struct NextPart {
+  FarAhead codes, scales, zero_points;
+
+  template <int kBits>
+  static NextPart Of(const WeightPanels& w, const CodeRows& a, const PanelPart& part,
+                     int64_t tiles) {
+    constexpr int64_t kTerms = 32 / kBits;
+    const int64_t terms = (part.last - part.first) * a.block;
+    const int64_t word = HWY_MIN(part.last * a.block / kTerms, w.words());
+    const int64_t entry = (part.panel * (w.depth / w.run) + a.RunOf(part.last)) * kPanelColumns;
+    const int64_t entries = terms / w.run * kPanelColumns;
+    const uint8_t* zeros = w.zero_points.data();
+    return {{w.codes.data() + (part.panel * w.words() + word) * kPanelColumns,
+             terms / kTerms * kPanelColumns, tiles},
+            {w.scales.data() + entry, entries, tiles},
+            {zeros == nullptr ? zeros : zeros + entry, zeros == nullptr ? 0 : entries, tiles}};
+  }
+  HWY_INLINE void Next() {
+    codes.Next();
+    scales.Next();
+    zero_points.Next();
+  }
+};
 
 // Adds blocks [first, last) to kRows rows of kVectors vectors of columns. `b` has the pairs of
 // those blocks, `scales` the scales of the panel from the first of these columns on.
@@ -330,7 +344,7 @@ HWY_NOINLINE void AddPairTile(const WeightPanels& w, const uint32_t* b, const fl
         for (int v = 0; v < kVectors; ++v) sum[r][v] = AddPairs<kVnni>(x[v], y, sum[r][v]);
       }
     }
-    const float* scale = scales + block * a.block / w.run * kPanelColumns;
+    const float* scale = scales + a.RunOf(block) * kPanelColumns;
     HWY_UNROLL(3)
     for (int v = 0; v < kVectors; ++v) {
       const VF of_columns = hn::LoadU(df, scale + v * kLanes);
@@ -360,11 +374,12 @@ HWY_NOINLINE void ManyRowsTile(const WeightPanels& w, int64_t panel, const CodeR
   const int64_t blocks_of_part = kPartTerms / a.block;
   for (int64_t first = 0; first < a.blocks; first += blocks_of_part) {
     const PanelPart part = {panel, first, HWY_MIN(first + blocks_of_part, a.blocks)};
-    ExpandPairs<kBits>(w, a.block, part, b);
+    ExpandPairs<kBits>(w, a, part, b);
+    NextPart next = NextPart::Of<kBits>(w, a, part, CeilDiv(rows, kRowsOfPairs));
     for (int64_t inside = 0; inside < kPanelColumns; inside += 3 * kLanes) {
       int64_t row = 0;
       for (; row + kRowsOfPairs <= rows; row += kRowsOfPairs) {
-        if (inside == 0) PrefetchNext<kBits>(w, a.block, part, row, row + kRowsOfPairs, rows);
+        if (inside == 0) next.Next();
         AddPairTile<kVnni, kRowsOfPairs, 3>(w, b + inside, scales + inside, a, row, first,
                                             part.last, tile + row * kPanelColumns + inside);
       }

@@ -38,10 +38,14 @@ enum class CodeOrder {
 // Rows of A as integers. Those of a word are T / 2 elements of `integers`.
 struct CodeRows {
   int64_t block = 0, blocks = 0;
+  int64_t run_blocks = 1;  // that share scales
   int64_t row_step = 0;
   uint32_t* integers = nullptr;  // [row][word][T / 2]
   int32_t* sums = nullptr;       // [row][block], of the integers; not of many rows
   float* scales = nullptr;       // [row][block]
+
+  // The scales of a block.
+  int64_t RunOf(int64_t at) const { return run_blocks == 1 ? at : at / run_blocks; }
 };
 
 // The places of the bytes of 8 terms in the order of CodeOrder: the lower byte of term i is 2 * i.
@@ -147,6 +151,7 @@ HWY_INLINE int64_t ConvertRows(const GemmOperands& g, int64_t row, int64_t rows,
   const uint8_t* places = ByteOrder(order, w.bits);
   to.block = CodeBlock(w);
   to.blocks = CeilDiv(g.k, to.block);
+  to.run_blocks = CeilDiv(w.run, to.block);
   to.row_step = w.words() * (16 / w.bits);
   // A block is written as one of kMostBlock terms, and the next one over its end.
   const int64_t integers = rows * to.row_step + kMostBlock / 2;
@@ -158,16 +163,16 @@ HWY_INLINE int64_t ConvertRows(const GemmOperands& g, int64_t row, int64_t rows,
     VU exponent = hn::Zero(DU());
     const auto convert = [&](int64_t block, const auto& fetch) HWY_ATTR {
       const int64_t at = i * to.blocks + block;
-      exponent =
-          hn::Max(exponent, ConvertBlock(fetch, order, places,
-                                         to.integers + i * to.row_step + block * to.block / 2,
-                                         sums ? to.sums + at : nullptr, to.scales + at));
+      return ConvertBlock(fetch, order, places,
+                          to.integers + i * to.row_step + block * to.block / 2,
+                          sums ? to.sums + at : nullptr, to.scales + at);
     };
     int64_t block = 0;
     if (g.a_column == 1 && to.block == kMostBlock) {
       for (; (block + 1) * kMostBlock <= g.k; ++block) {
         const Half* at = from + block * kMostBlock;
-        convert(block, [&](int64_t v) HWY_ATTR { return LoadHalf(at + v); });
+        const VU now = convert(block, [&](int64_t v) HWY_ATTR { return LoadHalf(at + v); });
+        exponent = hn::Max(exponent, now);
       }
     }
     for (; block < to.blocks; ++block) {
@@ -178,7 +183,8 @@ HWY_INLINE int64_t ConvertRows(const GemmOperands& g, int64_t row, int64_t rows,
       } else {
         for (int64_t k = 0; k < count; ++k) x[k] = ToFloat(from[(first + k) * g.a_column]);
       }
-      convert(block, [&](int64_t v) HWY_ATTR { return hn::Load(DF(), x + v); });
+      const VU now = convert(block, [&](int64_t v) HWY_ATTR { return hn::Load(DF(), x + v); });
+      exponent = hn::Max(exponent, now);
     }
     if (hn::GetLane(exponent) > kLastExponent) return i;
   }
