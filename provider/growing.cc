@@ -232,22 +232,19 @@ absl::StatusOr<Growing::Program> Growing::Make(const NamedValues& given, const S
     return program;
   }
   ANEMONE_RETURN_IF_ERROR(proven);
-  ImportOptions importing = ImportingAt(given, sizes, sizes.capacity);
+  const ImportOptions importing = ImportingAt(given, sizes, sizes.capacity);
   if (earlier.Serves(importing)) {
     program.model = earlier.program;
     return program;
   }
-  std::shared_ptr<const Graph> as_read;
-  importing.as_read = &as_read;
-  ANEMONE_ASSIGN_OR_RETURN(Model model, setup_.import(importing));
-  importing.as_read = nullptr;
-  const absl::Status appends = AppendRows(model.graph);
+  ANEMONE_ASSIGN_OR_RETURN(LoadedModel::Imported imported, LoadedModel::Import(setup_, importing));
+  const absl::Status appends = AppendRows(imported.model.graph);
   if (!appends.ok()) {
     Refuse(std::string(appends.message()));
     return program;
   }
   ANEMONE_ASSIGN_OR_RETURN(std::shared_ptr<const LoadedModel> made,
-                           LoadedModel::OfEdited(setup_, importing, std::move(model), as_read));
+                           LoadedModel::OfEdited(setup_, importing, std::move(imported)));
   const Graph& planned = made->planned.model.graph;
   for (const Cache& cache : caches_) {
     const int rank = static_cast<int>(planned.values[planned.inputs[cache.input]].shape->size());

@@ -225,11 +225,10 @@ absl::StatusOr<std::unique_ptr<LoadedModel>> LoadedModel::Make(const LoadSetup& 
   return made;
 }
 
-absl::StatusOr<std::unique_ptr<LoadedModel>> LoadedModel::OfEdited(
-    const LoadSetup& setup, const ImportOptions& importing, Model model,
-    std::shared_ptr<const Graph> as_read) {
-  return Make(setup, importing, {.model = std::move(model), .as_read = std::move(as_read)},
-              /*is_edited=*/true);
+absl::StatusOr<std::unique_ptr<LoadedModel>> LoadedModel::OfEdited(const LoadSetup& setup,
+                                                                   const ImportOptions& importing,
+                                                                   Imported edited) {
+  return Make(setup, importing, std::move(edited), /*is_edited=*/true);
 }
 
 absl::StatusOr<std::unique_ptr<LoadedModel>> LoadedModel::Find(const LoadSetup& setup,

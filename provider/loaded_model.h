@@ -87,10 +87,15 @@ struct LoadedModel {
   // Errors: those of Session::Load().
   static absl::StatusOr<std::unique_ptr<LoadedModel>> Load(const LoadSetup& setup);
 
-  // Of a model that differs from its file: it is not in the cache.
-  static absl::StatusOr<std::unique_ptr<LoadedModel>> OfEdited(
-      const LoadSetup& setup, const ImportOptions& importing, Model model,
-      std::shared_ptr<const Graph> as_read);
+  struct Imported {
+    Model model;
+    std::shared_ptr<const Graph> as_read;  // ImportOptions::as_read
+  };
+  static absl::StatusOr<Imported> Import(const LoadSetup& setup, ImportOptions importing);
+  // Of a model that was changed after its import: it is not in the cache.
+  static absl::StatusOr<std::unique_ptr<LoadedModel>> OfEdited(const LoadSetup& setup,
+                                                               const ImportOptions& importing,
+                                                               Imported edited);
 
   // As the functions of Session. `resident`: Scheduler::Run(), of a model with one size.
   absl::StatusOr<NamedValues> Run(NamedValues given, Trace* trace, HazardLog* hazards,
@@ -111,11 +116,6 @@ struct LoadedModel {
   bool has_buckets() const { return sizes != nullptr && sizes->has_buckets(); }
 
  private:
-  struct Imported {
-    Model model;
-    std::shared_ptr<const Graph> as_read;  // ImportOptions::as_read
-  };
-  static absl::StatusOr<Imported> Import(const LoadSetup& setup, ImportOptions importing);
   static std::unique_ptr<LoadedModel> OfSizes(Bucketing buckets, const LoadTimes& begun,
                                               const LoadSetup& setup);
   // Of a model that has been imported, or that is in the cache (null: it is not).
