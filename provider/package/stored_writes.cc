@@ -83,6 +83,9 @@ absl::Status ReadStoredWrites(const onnx::GraphProto& stored,
                               const std::map<std::string, ValueId>& ids, Graph& graph,
                               Segment& segment) {
   if (stored.node_size() == 0) return DamagedWrite("no node writes them");
+  if (stored.node_size() != static_cast<int>(segment.outputs.size())) {
+    return DamagedWrite("there are more or fewer nodes than outputs");
+  }
   for (const onnx::NodeProto& written : stored.node()) {
     Node node{.name = written.name(), .op_type = written.op_type(), .domain = kStateDomain};
     for (const auto& [names, values] :
@@ -115,14 +118,16 @@ absl::Status CheckStoredWrites(const Graph& graph, const Plan& plan) {
     }
     return found;
   };
-  std::vector<ValueId> states;
+  std::vector<ValueId> states, written;
   for (const Node& node : graph.nodes) {
     const RowWrite write = RowWriteOf(node);
     if (!IsIn(graph.inputs, write.past) || IsIn(graph.outputs, write.past) ||
         IsIn(states, write.past) || count(write.past, &Segment::inputs, false) != 1) {
       return DamagedWrite("a state is not only written");
     }
+    if (IsIn(written, write.present)) return DamagedWrite("two nodes have one output");
     states.push_back(write.past);
+    written.push_back(write.present);
     if (count(write.present, &Segment::outputs, false) != 1 ||
         count(write.present, &Segment::inputs, true) == 0) {
       return DamagedWrite("the engine does not read a state");

@@ -17,14 +17,15 @@ namespace anemone {
 
 absl::StatusOr<onnx::GraphProto> StoredWrites(const Graph& graph, const Segment& segment);
 
-// Adds the nodes to `graph` and to the segment, whose inputs and outputs are known. `ids` has the
-// values by their names. kDataLoss: they do not write rows, or not those of the segment.
+// Adds the nodes, one for each output, to `graph` and to the segment, whose inputs and outputs are
+// known. `ids` has the values by their names. kDataLoss: they do not write rows, or not those of
+// the segment.
 absl::Status ReadStoredWrites(const onnx::GraphProto& stored,
                               const std::map<std::string, ValueId>& ids, Graph& graph,
                               Segment& segment);
 
-// kDataLoss: another segment writes the same state or reads what is overwritten, or no engine
-// segment reads what is written.
+// kDataLoss: another node writes the same state or has the same output, another segment reads what
+// is overwritten, or no engine segment reads what is written.
 absl::Status CheckStoredWrites(const Graph& graph, const Plan& plan);
 
 }  // namespace anemone
