@@ -1,6 +1,6 @@
 // tests/importer/constant_node.h: makes models of one node whose inputs are random small constants.
 //
-//   ConstantNodeMaker maker(seed);
+//   ConstantNodeMaker maker(7);
 //   maker.Input(DataType::kFloat, maker.AnyDims());
 //   onnx::ModelProto model = maker.Take("Abs");
 #ifndef ANEMONE_TESTS_IMPORTER_CONSTANT_NODE_H_
