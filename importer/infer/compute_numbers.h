@@ -1,8 +1,9 @@
 // importer/infer/compute_numbers.h: the numbers of constants, for the rules of compute.h. Integers
 // are computed as int64 and then wrapped to their type, floats as double and then rounded.
 //
-//   Numbers<double> x = Floats(c, 0);
-//   return x ? FromFloats(DataType::kFloat, c.In(0)->dims(), *x) : std::nullopt;
+//   const ConstantNode c(graph, node, 0);
+//   const Numbers<double> x = Floats(c, 0);  // nullopt: other types, or too many
+//   Result same = FromFloats(DataType::kFloat, c.In(0)->dims(), x.value());
 #ifndef ANEMONE_IMPORTER_INFER_COMPUTE_NUMBERS_H_
 #define ANEMONE_IMPORTER_INFER_COMPUTE_NUMBERS_H_
 
