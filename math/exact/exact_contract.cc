@@ -268,27 +268,10 @@ struct Side {
   int64_t along, k;  // strides along the rows or columns of the result, and along k
 };
 
-}  // namespace
-
-void ExactConv(const Numerics& n, const ConvShape& s, absl::Span<const Half> x,
-               absl::Span<const Half> w, const ContractTerms& terms, absl::Span<Half> y) {
-  Convolve(n,
-           {s.batch, s.in_channels, s.in_h, s.in_w, s.out_channels, s.out_h(), s.out_w(), s.groups,
-            s.window, /*transposed=*/false},
-           x, w, terms, y);
-}
-
-void ExactConvTranspose(const Numerics& n, const ConvTransposeShape& s, absl::Span<const Half> x,
-                        absl::Span<const Half> w, const ContractTerms& terms, absl::Span<Half> y) {
-  Convolve(n,
-           {s.batch, s.in_channels, s.in_h, s.in_w, s.out_channels, s.out_h(), s.out_w(), s.groups,
-            s.window, /*transposed=*/true},
-           x, w, terms, y);
-}
-
-void ExactGemm(const Numerics& n, const GemmShape& shape, absl::Span<const Half> a,
-               const MatrixLayout& a_layout, absl::Span<const Half> b, const MatrixLayout& b_layout,
-               const ContractTerms& terms, absl::Span<Half> c, const MatrixLayout& c_layout) {
+// For `is_bounded`, see MacShape and StoreMacs().
+void Multiply(const Numerics& n, bool is_bounded, const GemmShape& shape, absl::Span<const Half> a,
+              const MatrixLayout& a_layout, absl::Span<const Half> b, const MatrixLayout& b_layout,
+              const ContractTerms& terms, absl::Span<Half> c, const MatrixLayout& c_layout) {
   // Vectors run along columns, so the operands are swapped if there are more rows than columns.
   const bool swap = shape.n < shape.m;
   Side left = {a.data(), &a_layout, a_layout.row, a_layout.col};
@@ -315,11 +298,12 @@ void ExactGemm(const Numerics& n, const GemmShape& shape, absl::Span<const Half>
       MacOperands(n, {shape.k, count, right.k, right.along, kMacColumns},
                   right.data + OffsetOf(shape, *right.layout, index) + first * right.along,
                   panel.data());
-      MacSums(n, {.rows = rows, .depth = shape.k}, held, panel, absl::MakeSpan(sums));
+      MacSums(n, {.rows = rows, .depth = shape.k, .is_bounded = is_bounded}, held, panel,
+              absl::MakeSpan(sums));
       Half* to = c.data() + OffsetOf(shape, c_layout, index);
       for (int64_t i = 0; i < rows; ++i) {
         Half stored[kMacColumns];
-        StoreMacs(n, /*has_ceiling=*/true, swap ? terms.At(i, 0) : terms.At(first, 1),
+        StoreMacs(n, /*has_ceiling=*/is_bounded, swap ? terms.At(i, 0) : terms.At(first, 1),
                   absl::MakeConstSpan(sums).subspan(i * kMacColumns, count), stored);
         for (int64_t j = 0; j < count; ++j) {
           to[i * row_step + (first + j) * column_step] = stored[j];
@@ -327,6 +311,43 @@ void ExactGemm(const Numerics& n, const GemmShape& shape, absl::Span<const Half>
       }
     }
   });
+}
+
+// Whether each image is one position, which one tap reads.
+bool IsProduct(const ConvShape& s) {
+  const Window& w = s.window;
+  return s.groups == 1 && s.in_h * s.in_w == 1 && s.out_h() * s.out_w() == 1 &&
+         w.kernel_h * w.kernel_w == 1 && w.pad_top == 0 && w.pad_left == 0;
+}
+
+}  // namespace
+
+void ExactConv(const Numerics& n, const ConvShape& s, absl::Span<const Half> x,
+               absl::Span<const Half> w, const ContractTerms& terms, absl::Span<Half> y) {
+  if (IsProduct(s)) {  // vectors run along output channels, not along the one position
+    const int64_t depth = s.in_channels, channels = s.out_channels;
+    return Multiply(n, /*is_bounded=*/depth > 1, {.m = s.batch, .k = depth, .n = channels}, x,
+                    {.row = depth, .col = 1}, w, {.row = 1, .col = depth}, terms, y,
+                    {.row = channels, .col = 1});
+  }
+  Convolve(n,
+           {s.batch, s.in_channels, s.in_h, s.in_w, s.out_channels, s.out_h(), s.out_w(), s.groups,
+            s.window, /*transposed=*/false},
+           x, w, terms, y);
+}
+
+void ExactConvTranspose(const Numerics& n, const ConvTransposeShape& s, absl::Span<const Half> x,
+                        absl::Span<const Half> w, const ContractTerms& terms, absl::Span<Half> y) {
+  Convolve(n,
+           {s.batch, s.in_channels, s.in_h, s.in_w, s.out_channels, s.out_h(), s.out_w(), s.groups,
+            s.window, /*transposed=*/true},
+           x, w, terms, y);
+}
+
+void ExactGemm(const Numerics& n, const GemmShape& shape, absl::Span<const Half> a,
+               const MatrixLayout& a_layout, absl::Span<const Half> b, const MatrixLayout& b_layout,
+               const ContractTerms& terms, absl::Span<Half> c, const MatrixLayout& c_layout) {
+  Multiply(n, /*is_bounded=*/true, shape, a, a_layout, b, b_layout, terms, c, c_layout);
 }
 
 void ExactSdpa(const Numerics& n, const SdpaShape& s, float scale, absl::Span<const Half> q,

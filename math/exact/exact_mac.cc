@@ -11,6 +11,7 @@
 #define HWY_TARGET_INCLUDE "math/exact/exact_mac.cc"
 #include "hwy/foreach_target.h"
 // hwy/foreach_target.h must come before the "-inl" headers.
+#include "math/core/interleave-inl.h"
 #include "math/exact/exact_half-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -193,6 +194,30 @@ void ReadRows(const MacBlock& block, bool flushes, const Half* from, float* to) 
   }
 }
 
+// The same for columns that are contiguous: transposes them in blocks of 8 rows.
+void ReadColumns(const MacBlock& block, bool flushes, const Half* from, float* to) {
+  constexpr int64_t kBlock = 8;
+  Half rows[kBlock * kMacColumns];
+  for (int64_t i = 0; i < block.rows; i += kBlock) {
+    const int64_t height = HWY_MIN(block.rows - i, kBlock);
+    for (int64_t j = 0; j < block.columns; j += kMacColumns) {
+      const int64_t width = HWY_MIN(block.columns - j, kMacColumns);
+      const Half* const at = from + j * block.column + i;
+      int64_t done = 0;
+      for (; height == kBlock && done + kBlock <= width; done += kBlock) {
+        TransposeHalves(at + done * block.column, block.column, rows + done, kMacColumns);
+      }
+      for (; done < width; ++done) {
+        for (int64_t k = 0; k < height; ++k) {
+          rows[k * kMacColumns + done] = at[done * block.column + k];
+        }
+      }
+      ReadRows({.rows = height, .columns = width, .row = kMacColumns, .to_row = block.to_row},
+               flushes, rows, to + i * block.to_row + j);
+    }
+  }
+}
+
 // The options that StoreMacs() uses.
 struct PortRule {
   PortRule(const Numerics& n, bool has_ceiling)
@@ -258,6 +283,7 @@ namespace anemone::math {
 HWY_EXPORT(SumVectors);
 HWY_EXPORT(LargestSum);
 HWY_EXPORT(ReadRows);
+HWY_EXPORT(ReadColumns);
 HWY_EXPORT(StoreSums);
 
 namespace {
@@ -387,14 +413,8 @@ bool IsUsual(const Numerics& n, bool is_reduction) {
 void MacOperands(const Numerics& n, const MacBlock& block, const Half* from, float* to) {
   const bool flushes = n.st_subnormal_mac == StSubnormalMac::kDazFtz;
   if (block.column == 1) return HWY_DYNAMIC_DISPATCH(ReadRows)(block, flushes, from, to);
-  if (block.row == 1 && block.to_row > 0) {  // columns are contiguous: read and transpose them
-    std::vector<float> column(block.rows);
-    for (int64_t j = 0; j < block.columns; ++j) {
-      HWY_DYNAMIC_DISPATCH(ReadRows)
-      ({.columns = block.rows}, flushes, from + j * block.column, column.data());
-      for (int64_t i = 0; i < block.rows; ++i) to[i * block.to_row + j] = column[i];
-    }
-    return;
+  if (block.row == 1 && block.to_row > 0) {
+    return HWY_DYNAMIC_DISPATCH(ReadColumns)(block, flushes, from, to);
   }
   for (int64_t i = 0; i < block.rows; ++i) {
     for (int64_t j = 0; j < block.columns; ++j) {

@@ -170,6 +170,40 @@ TEST(ExactContract, LargeLayersAreComputedPartByPart) {
   EXPECT_EQ(whole, parts);
 }
 
+// Images of one position are computed along channels, the positions of an image along positions.
+TEST(ExactContract, OnePositionIsComputedAsOneOfMany) {
+  constexpr int64_t kPositions = 5, kChannels = 21;
+  for (const char* family : kExactFamilies) {
+    for (int64_t depth : {1, 3, 8, 37}) {
+      Halfs x = RandomHalfs(depth * kPositions, 300, 1), w = RandomHalfs(depth * kChannels, 300, 2);
+      x[0] = ToHalf(INFINITY);
+      std::vector<float> gain(kChannels), offset(kChannels);
+      for (int64_t o = 0; o < kChannels; ++o) {
+        gain[o] = o % 3 == 0 ? 1.0f : 0.75f;
+        offset[o] = static_cast<float>(o % 7);
+      }
+      const ContractTerms terms = {.gain = gain, .offset = offset};
+      const Numerics& n = NumericsOf(family);
+      Halfs row(kPositions * kChannels), images(row.size()), by_channel(x.size());
+      for (int64_t i = 0; i < kPositions; ++i) {
+        for (int64_t c = 0; c < depth; ++c) by_channel[c * kPositions + i] = x[i * depth + c];
+      }
+      ForEachSimdTarget([&] {
+        ExactConv(n, {.in_channels = depth, .in_w = kPositions, .out_channels = kChannels},
+                  by_channel, w, terms, absl::MakeSpan(row));
+        ExactConv(n, {.batch = kPositions, .in_channels = depth, .out_channels = kChannels}, x, w,
+                  terms, absl::MakeSpan(images));
+        for (int64_t i = 0; i < kPositions; ++i) {
+          for (int64_t o = 0; o < kChannels; ++o) {
+            ASSERT_EQ(images[i * kChannels + o], row[o * kPositions + i])
+                << family << ' ' << depth << ' ' << i << ' ' << o;
+          }
+        }
+      });
+    }
+  }
+}
+
 // As exact_half-inl.h says, computing in fp32 gives the same as one rounding, for both tie rules.
 TEST(ExactElementwise, RoundsOnceAsInDouble) {
   for (const char* family : kExactFamilies) {
