@@ -12,6 +12,7 @@
 #include "kernels/shared/postscale.h"
 #include "math/conv/conv.h"
 #include "math/conv/conv_transpose.h"
+#include "math/core/scratch.h"
 #include "math/exact/exact_contract.h"
 #include "math/move/resize.h"
 #include "math/move/transpose.h"
@@ -52,15 +53,13 @@ Prepared Packed(const ConvParams& p, const Dims& in, math::HalfReader kernel,
       math::PackConvTranspose(TransposedShape(p, in), kernel, bias, id));
 }
 
-// The kernel as (out, in / groups, h, w), or (in, out / groups, h, w) of a deconvolution.
-std::vector<math::Half> KernelOf(const ConvParams& p, const Dims& in, const Tensor& weight) {
-  std::vector<math::Half> stored(weight.elements());
-  ReadHalves(weight, 0, absl::MakeSpan(stored));
-  if (!p.in_major) return stored;
-  std::vector<math::Half> kernel(stored.size());
-  math::Transpose({1, 1, 1, in.c(), p.out_channels}, {0, 1, 2, 4, 3}, stored,
-                  absl::MakeSpan(kernel));
-  return kernel;
+// Reads the kernel as (out, in / groups, h, w), or (in, out / groups, h, w) of a deconvolution.
+void ReadKernel(const ConvParams& p, const Dims& in, const Tensor& weight,
+                absl::Span<math::Half> kernel) {
+  if (!p.in_major) return ReadHalves(weight, 0, kernel);
+  const math::CallScratch<math::Half> stored(weight.elements());
+  ReadHalves(weight, 0, stored.span());
+  math::Transpose({1, 1, 1, in.c(), p.out_channels}, {0, 1, 2, 4, 3}, stored.span(), kernel);
 }
 
 // Whether the kernel has only ones and its windows do not overlap, so that every element is
@@ -79,21 +78,29 @@ std::vector<int32_t> RepeatedIndices(int64_t extent, int64_t times) {
   return indices;
 }
 
-// The kernel as stored in the model, without a folded gain.
-std::vector<math::Half> PlainKernel(const ConvParams& p, const ExactUnit& unit,
-                                    absl::Span<const ConstView> in) {
-  if (in.size() > 1) return {in[1].span().begin(), in[1].span().end()};
-  if (p.mode == KernelMode::kUnity) {
-    const int64_t channels = p.transposed() ? in[0].dims.c() : p.out_channels;
-    const int64_t others = (p.transposed() ? p.out_channels : in[0].dims.c()) / p.groups;
-    return std::vector<math::Half>(channels * others * p.h.kernel * p.w.kernel, math::kHalfOne);
+int64_t KernelSize(const ConvParams& p, const ExactUnit& unit, absl::Span<const ConstView> in) {
+  if (in.size() > 1) return in[1].dims.elements();
+  if (p.mode != KernelMode::kUnity) return unit.weights[0].elements();
+  const int64_t channels = p.transposed() ? in[0].dims.c() : p.out_channels;
+  const int64_t others = (p.transposed() ? p.out_channels : in[0].dims.c()) / p.groups;
+  return channels * others * p.h.kernel * p.w.kernel;
+}
+
+// Reads the kernel as stored in the model, without a folded gain.
+void ReadPlainKernel(const ConvParams& p, const ExactUnit& unit, absl::Span<const ConstView> in,
+                     absl::Span<math::Half> kernel) {
+  if (in.size() > 1) {
+    std::copy_n(in[1].data, kernel.size(), kernel.data());
+  } else if (p.mode == KernelMode::kUnity) {
+    std::fill(kernel.begin(), kernel.end(), math::kHalfOne);
+  } else {
+    ReadKernel(p, in[0].dims, unit.weights[0], kernel);
   }
-  return KernelOf(p, in[0].dims, unit.weights[0]);
 }
 
 // w = f16(w * gain) (nrm-batch, fold-weights).
 void FoldGain(const math::Numerics& n, absl::Span<const float> gain,
-              std::vector<math::Half>& kernel) {
+              absl::Span<math::Half> kernel) {
   if (gain.empty()) return;
   const size_t row = kernel.size() / gain.size();
   for (size_t i = 0; i < kernel.size(); ++i) {
@@ -134,7 +141,10 @@ absl::StatusOr<Prepared> PrepareConv(const ConvParams& p, Bottoms in,
   } else if (p.in_major) {
     std::vector<math::Half> kernel;
     const auto read = [&](int64_t first, absl::Span<math::Half> to) {
-      if (kernel.empty()) kernel = KernelOf(p, x, weight);  // not read if it is packed already
+      if (kernel.empty()) {  // not read if it is packed already
+        kernel.resize(weight.elements());
+        ReadKernel(p, x, weight, absl::MakeSpan(kernel));
+      }
       std::copy_n(kernel.data() + first, to.size(), to.data());
     };
     return std::make_shared<math::PackedConv>(
@@ -189,19 +199,20 @@ void ExactConv(const ConvParams& p, const ExactUnit& unit, absl::Span<const Cons
                      in[0].span(), out.span())) {
     return;
   }
-  std::vector<math::Half> kernel = PlainKernel(p, unit, in);
+  const math::CallScratch<math::Half> kernel(KernelSize(p, unit, in));
+  ReadPlainKernel(p, unit, in, kernel.span());
   const ExactTerms terms(unit, out.dims.c());
   math::ContractTerms behind = terms.view();
   if (p.transposed()) {
-    return math::ExactConvTranspose(unit.numerics, TransposedShape(p, x), in[0].span(), kernel,
-                                    behind, out.span());
+    return math::ExactConvTranspose(unit.numerics, TransposedShape(p, x), in[0].span(),
+                                    kernel.span(), behind, out.span());
   }
   if (unit.numerics.nrm_batch == math::NrmBatch::kFoldWeights) {
-    FoldGain(unit.numerics, behind.gain, kernel);
+    FoldGain(unit.numerics, behind.gain, kernel.span());
     behind.gain = {};
   }
-  math::ExactConv(unit.numerics, ShapeFor<math::ConvShape>(p, x), in[0].span(), kernel, behind,
-                  out.span());
+  math::ExactConv(unit.numerics, ShapeFor<math::ConvShape>(p, x), in[0].span(), kernel.span(),
+                  behind, out.span());
 }
 
 }  // namespace anemone

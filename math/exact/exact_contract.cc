@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "math/core/parallel.h"
+#include "math/core/scratch.h"
 #include "math/exact/exact_elementwise.h"
 #include "math/exact/exact_reduce.h"
 #include "math/gemm/panels.h"
@@ -93,29 +94,26 @@ int64_t WidenedChannels(const Convolution& c, int64_t depth) {
 }
 
 // Widens the weights of output channels [first, first + channels) to weights[channel][lane].
-// `plain` is scratch.
+// `plain` is scratch of the same size.
 void LaneWeights(const Numerics& n, const Convolution& c, absl::Span<const Lane> lanes,
-                 absl::Span<const Half> w, int64_t first, int64_t channels,
-                 std::vector<float>& plain, std::vector<float>& weights) {
+                 absl::Span<const Half> w, int64_t first, int64_t channels, float* plain,
+                 float* weights) {
   const int64_t depth = static_cast<int64_t>(lanes.size());
   if (channels < c.out_channels) {
     const int64_t row = static_cast<int64_t>(w.size()) / c.out_channels;
     w = w.subspan(first * row, channels * row);
   }
-  plain.resize(w.size());
-  weights.resize(channels * depth);
   std::vector<int64_t> places;
   for (const Lane& lane : lanes) places.push_back(c.WeightOf(lane));
   constexpr int64_t kPiece = 4096;
   const auto count = static_cast<int64_t>(w.size());
   ParallelForItems(CeilDiv(count, kPiece), kPiece, [&](int64_t begin, int64_t end) {
     const int64_t at = begin * kPiece;
-    MacOperands(n, {.columns = std::min(end * kPiece, count) - at}, w.data() + at,
-                plain.data() + at);
+    MacOperands(n, {.columns = std::min(end * kPiece, count) - at}, w.data() + at, plain + at);
   });
   ParallelForItems(channels, depth, [&](int64_t begin, int64_t end) {
     for (int64_t o = begin; o < end; ++o) {
-      const float* from = plain.data() + c.WeightsOf(o);
+      const float* from = plain + c.WeightsOf(o);
       for (int64_t k = 0; k < depth; ++k) weights[o * depth + k] = from[places[k]];
     }
   });
@@ -226,17 +224,17 @@ void Convolve(const Numerics& n, const Convolution& c, absl::Span<const Half> x,
   const int64_t positions = c.out_h * c.out_w;
   const int64_t panels = CeilDiv(positions, kMacColumns);
   const int64_t in_plane = c.in_h * c.in_w;
-  std::vector<float> input(x.size());
+  const CallScratch<float> input(static_cast<int64_t>(x.size()));
   ParallelForItems(c.batch * c.in_channels, in_plane, [&](int64_t begin, int64_t end) {
     MacOperands(n, {.columns = (end - begin) * in_plane}, x.data() + begin * in_plane,
                 input.data() + begin * in_plane);
   });
   const Places places(c);
   const int64_t step = WidenedChannels(c, depth);
-  std::vector<float> plain, weights;
+  const CallScratch<float> plain(step * depth), weights(step * depth);
   for (int64_t channel = 0; channel < c.out_channels; channel += step) {
     const int64_t channels = std::min(step, c.out_channels - channel);
-    LaneWeights(n, c, lanes, w, channel, channels, plain, weights);
+    LaneWeights(n, c, lanes, w, channel, channels, plain.data(), weights.data());
     const int64_t of_group = channels / c.groups;
     const int64_t item = depth * of_group * kMacColumns;
     ParallelForItems(c.batch * c.groups * panels, item, [&](int64_t begin, int64_t end) {
@@ -248,7 +246,7 @@ void Convolve(const Numerics& n, const Convolution& c, absl::Span<const Half> x,
         const int64_t image = i / c.groups / panels * c.groups + group;
         const int64_t count = std::min(positions - first, kMacColumns);
         MacSums(n, {.rows = of_group, .depth = depth, .is_bounded = depth > 1},
-                absl::MakeConstSpan(weights).subspan(group * of_group * depth),
+                absl::MakeConstSpan(weights.span()).subspan(group * of_group * depth),
                 patches.Fill(input.data() + image * c.in_group() * in_plane, first),
                 absl::MakeSpan(sums));
         for (int64_t o = 0; o < of_group; ++o) {
