@@ -155,7 +155,8 @@ absl::Status RowBlocks::Maker::Steps() {
   made.SetBlock(std::move(block), rows.element);
   const bool circular = StringOr(node, "mode", "linear") == "circular";
   for (int64_t item = 0; item < data.dims[0]; ++item) {
-    if (positions[item] < 0) return Outside(positions[item], along);
+    const int64_t most = std::numeric_limits<int64_t>::max() - rows.dims[along];
+    if (positions[item] < 0 || positions[item] > most) return Outside(positions[item], along);
     for (int64_t step = 0; step < rows.dims[along]; ++step) {
       const int64_t wanted = positions[item] + step;
       ANEMONE_ASSIGN_OR_RETURN(const int64_t at,
