@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/annotated.h"
 #include "base/deadline.h"
+#include "base/mapped_file.h"
 #include "base/status_macros.h"
 #include "fallback/ort_types.h"
 #include "importer/read/model_files.h"
@@ -74,6 +75,16 @@ absl::Status CreateInTime(const OrtRuntime& runtime, const std::string& where,
   return created;
 }
 
+// External data is looked for only where there is none.
+absl::Status OpenNoFiles(const OrtRuntime& runtime, absl::string_view where,
+                         OrtSessionOptions* options) {
+  constexpr char kEmptyFileFolder[] = "/dev";
+  return runtime.ToStatus(
+      runtime.api().AddSessionConfigEntry(
+          options, "session.model_external_initializers_file_folder_path", kEmptyFileFolder),
+      where);
+}
+
 // Passes large constants to ONNX Runtime without a copy.
 //
 // AddInitializer() replaces a constant of the model after the graph is optimized; nothing is
@@ -86,10 +97,12 @@ absl::Status CreateInTime(const OrtRuntime& runtime, const std::string& where,
 //   cost of a copy while the session is created.
 class Weights {
  public:
-  // Moves the constants out of `model`, and marks their places as described above.
+  // Moves the constants out of `model`. With `replaces`, marks their places as described above;
+  // else ONNX Runtime only reads them, as it would read them from a file.
   static absl::StatusOr<Weights> Take(const std::shared_ptr<const OrtRuntime>& runtime,
-                                      OnnxModel& model) {
+                                      OnnxModel& model, bool replaces) {
     Weights weights;
+    weights.replaces_ = replaces;
     onnx::GraphProto& graph = *model.proto.mutable_graph();
     std::map<absl::string_view, onnx::TensorProto*> initializers;
     for (auto& tensor : *graph.mutable_initializer()) initializers.emplace(tensor.name(), &tensor);
@@ -105,7 +118,9 @@ class Weights {
       }
       ANEMONE_ASSIGN_OR_RETURN(CpuValue value, CpuValue::FromTensor(runtime, constant.tensor));
       PlaceInEmptyFile(initializer);
-      if (outputs.insert(constant.name).second) *graph.add_output() = OutputOf(initializer);
+      if (replaces && outputs.insert(constant.name).second) {
+        *graph.add_output() = OutputOf(initializer);
+      }
       weights.values_.push_back(std::move(value));
       weights.names_.push_back(std::move(constant.name));
     }
@@ -117,15 +132,13 @@ class Weights {
                      OrtSessionOptions* options) const {
     if (values_.empty()) return absl::OkStatus();
     const OrtApi& api = runtime.api();
-    ANEMONE_RETURN_IF_ERROR(runtime.ToStatus(
-        api.AddSessionConfigEntry(options, "session.model_external_initializers_file_folder_path",
-                                  kEmptyFileFolder),
-        where));
+    ANEMONE_RETURN_IF_ERROR(OpenNoFiles(runtime, where, options));
     std::vector<const char*> names;
     std::vector<const OrtValue*> values;
     for (size_t i = 0; i < values_.size(); ++i) {
       names.push_back(names_[i].c_str());
       values.push_back(values_[i].get());
+      if (!replaces_) continue;
       ANEMONE_RETURN_IF_ERROR(
           runtime.ToStatus(api.AddInitializer(options, names[i], values[i]), where));
     }
@@ -138,8 +151,7 @@ class Weights {
   std::vector<CpuValue> values() const { return values_; }
 
  private:
-  static constexpr char kEmptyFileFolder[] = "/dev";
-  static constexpr char kEmptyFile[] = "null";
+  static constexpr char kEmptyFile[] = "null";  // in the folder of OpenNoFiles()
 
   static void PlaceInEmptyFile(onnx::TensorProto& initializer) {
     initializer.set_data_location(onnx::TensorProto::EXTERNAL);
@@ -155,9 +167,17 @@ class Weights {
     return output;
   }
 
+  bool replaces_ = true;
   std::vector<std::string> names_;
   std::vector<CpuValue> values_;
 };
+
+absl::StatusOr<std::string> BytesOf(const OnnxModel& model, absl::string_view where) {
+  std::string bytes;
+  if (model.proto.SerializeToString(&bytes)) return bytes;
+  return absl::ResourceExhaustedError(
+      absl::StrCat(where, ": want a model below 2 GiB without its large constants"));
+}
 
 CpuValue::Kind KindOf(ONNXType type) {
   switch (type) {
@@ -238,13 +258,10 @@ absl::StatusOr<std::unique_ptr<CpuSession>> CpuSession::FromModel(
     const CpuSessionOptions& options) {
   std::unique_ptr<CpuSession> session(new CpuSession(std::move(runtime), std::move(where)));
   const int outputs = model.proto.graph().output_size();
-  ANEMONE_ASSIGN_OR_RETURN(const Weights weights, Weights::Take(session->runtime_, model));
+  ANEMONE_ASSIGN_OR_RETURN(const Weights weights,
+                           Weights::Take(session->runtime_, model, /*replaces=*/true));
   session->weights_ = weights.values();
-  std::string bytes;
-  if (!model.proto.SerializeToString(&bytes)) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat(session->where_, ": want a model below 2 GiB without its large constants"));
-  }
+  ANEMONE_ASSIGN_OR_RETURN(const std::string bytes, BytesOf(model, session->where_));
   const OrtRuntime& ort = *session->runtime_;
   const bool is_custom = HasCustomDomain(model.proto);
   const auto open = [&](bool readable) -> absl::Status {
@@ -274,9 +291,11 @@ absl::StatusOr<std::unique_ptr<CpuSession>> CpuSession::FromFile(
     const CpuSessionOptions& options) {
   std::unique_ptr<CpuSession> session(
       new CpuSession(std::move(runtime), file.bytes == nullptr ? file.path : "model in memory"));
-  // ONNX Runtime has other rules, and some of its versions none for sparse tensors.
-  if (const absl::Status status = CheckFilesOfModel(file.path, file.bytes); !status.ok()) {
-    return file.bytes == nullptr ? status : Annotated(status, session->where_);
+  // ONNX Runtime opens no file: it has other rules, and some of its versions none for sparse
+  // tensors.
+  absl::StatusOr<ModelForReader> read = ReadForReader(file.path, file.bytes);
+  if (!read.ok()) {
+    return file.bytes == nullptr ? read.status() : Annotated(read.status(), session->where_);
   }
   const OrtRuntime& ort = *session->runtime_;
   ANEMONE_ASSIGN_OR_RETURN(const OrtPtr<OrtSessionOptions> prepared,
@@ -286,14 +305,31 @@ absl::StatusOr<std::unique_ptr<CpuSession>> CpuSession::FromFile(
         ort.ToStatus(ort.api().AddFreeDimensionOverrideByName(prepared.get(), name.c_str(), size),
                      session->where_));
   }
+  absl::string_view text = read->text;
+  std::string bytes;
+  std::vector<absl::Span<const std::byte>> mapped;
+  if (read->model) {
+    for (const ExternalConstant& constant : read->model->external) {
+      mapped.push_back(constant.tensor.bytes());
+    }
+    ANEMONE_ASSIGN_OR_RETURN(const Weights weights,
+                             Weights::Take(session->runtime_, *read->model, /*replaces=*/false));
+    session->weights_ = weights.values();
+    ANEMONE_ASSIGN_OR_RETURN(bytes, BytesOf(*read->model, session->where_));
+    ANEMONE_RETURN_IF_ERROR(weights.AddTo(ort, session->where_, /*readable=*/true, prepared.get()));
+    text = bytes;
+  }
+  if (session->weights_.empty()) {
+    ANEMONE_RETURN_IF_ERROR(OpenNoFiles(ort, session->where_, prepared.get()));
+  }
   OrtSession* raw = nullptr;
   ANEMONE_RETURN_IF_ERROR(CreateInTime(ort, session->where_, prepared.get(), [&] {
-    return file.bytes == nullptr
-               ? ort.api().CreateSession(ort.env(), file.path.c_str(), prepared.get(), &raw)
-               : ort.api().CreateSessionFromArray(ort.env(), file.bytes->data(), file.bytes->size(),
-                                                  prepared.get(), &raw);
+    return ort.api().CreateSessionFromArray(ort.env(), text.data(), text.size(), prepared.get(),
+                                            &raw);
   }));
   session->session_.reset(raw);
+  // ONNX Runtime has packed most weights, and reads others again when they are needed.
+  for (absl::Span<const std::byte> each : mapped) MappedFile::GiveBack(each);
   ANEMONE_RETURN_IF_ERROR(session->ReadPorts());
   return session;
 }

@@ -53,12 +53,11 @@ absl::StatusOr<CacheKey> KeyOf(const Settings& settings, const std::vector<Tenso
 
 }  // namespace
 
-std::vector<Tensor> SourcesOf(const std::vector<std::string>& files) {
+std::vector<Tensor> SourcesOf(const std::vector<FileOfModel>& files) {
   std::vector<Tensor> sources;
-  for (const std::string& name : files) {
-    const auto file = MappedFile::Open(name);
-    if (!file.ok()) return {};
-    sources.push_back(ViewOf((*file)->bytes(), *file));
+  for (const FileOfModel& file : files) {
+    if (file.contents == nullptr) return {};
+    sources.push_back(ViewOf(file.contents->bytes(), file.contents));
   }
   return sources;
 }
@@ -70,7 +69,7 @@ absl::StatusOr<std::shared_ptr<SessionCache>> SessionCache::Open(
   if (folder.empty()) return nullptr;
   std::vector<Tensor> sources;
   if (bytes == nullptr) {
-    sources = SourcesOf(FilesOfModel(path));
+    sources = SourcesOf(OpenFilesOfModel(path));
   } else {
     const auto* data = reinterpret_cast<const std::byte*>(bytes->data());
     sources.push_back(ViewOf({data, bytes->size()}, bytes));

@@ -17,13 +17,14 @@
 #include "anemone/settings.h"
 #include "anemone/tensor.h"
 #include "importer/importer.h"
+#include "importer/read/model_files.h"
 #include "provider/package/program_cache.h"
 #include "provider/program_store.h"
 
 namespace anemone {
 
-// The bytes of the files of a model (FilesOfModel()). Empty if one of them cannot be read.
-std::vector<Tensor> SourcesOf(const std::vector<std::string>& files);
+// The bytes of the files of a model (OpenFilesOfModel()). Empty if one of them cannot be read.
+std::vector<Tensor> SourcesOf(const std::vector<FileOfModel>& files);
 
 class SessionCache : public ProgramStore {
  public:

@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "base/real_file.h"
 #include "base/status_macros.h"
 
 namespace anemone {
@@ -81,7 +82,7 @@ ExternalData ExternalData::InFolder(const std::string& folder) {
   return data;
 }
 
-// The real path of `location`, by the rules at the top of external_data.h.
+// The real path of `location`, by rules 1 and 2 at the top of external_data.h.
 absl::StatusOr<std::string> ExternalData::Resolve(const std::string& location) const {
   if (folder_.empty()) {
     return absl::InvalidArgumentError(absl::StrCat("external data file '", location,
@@ -110,13 +111,6 @@ absl::StatusOr<std::string> ExternalData::Resolve(const std::string& location) c
   if (!IsInside(path, real)) {
     return Leaves(location, absl::StrCat("is a link to '", real.string(), "'"));
   }
-  const uintmax_t names = fs::is_directory(real, error) ? 1 : fs::hard_link_count(real, error);
-  if (!error && names > 1) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("external data file '", location, "' has ", names,
-                     " names (hard links), and the others may be outside the model's folder; make "
-                     "a copy of it"));
-  }
   return real.string();
 }
 
@@ -134,7 +128,7 @@ bool ExternalData::IsInside(const fs::path& path, const fs::path& real) const {
 absl::StatusOr<std::shared_ptr<const MappedFile>> ExternalData::Open(const std::string& location) {
   if (auto it = files_.find(location); it != files_.end()) return it->second;
   ANEMONE_ASSIGN_OR_RETURN(const std::string path, Resolve(location));
-  absl::StatusOr<std::shared_ptr<const MappedFile>> file = MappedFile::Open(path);
+  absl::StatusOr<std::shared_ptr<const MappedFile>> file = MapRealFile(path, location);
   if (!file.ok()) {
     return absl::Status(file.status().code(),
                         absl::StrCat("external data file ", file.status().message()));

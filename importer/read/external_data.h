@@ -46,11 +46,12 @@ class ExternalData {
   // not fit the tensor).
   absl::StatusOr<Bytes> Find(const onnx::TensorProto& tensor, int64_t size, absl::string_view what);
 
-  // The real path of the file, if a model may name it. Errors: kNotFound, kInvalidArgument.
-  absl::StatusOr<std::string> Resolve(const std::string& location) const;
+  // The file, if a model may name it: what was opened is checked, so a file that is replaced by a
+  // link meanwhile is not followed. Errors: those of Find(); kAborted: it was replaced just now.
+  absl::StatusOr<std::shared_ptr<const MappedFile>> Open(const std::string& location);
 
  private:
-  absl::StatusOr<std::shared_ptr<const MappedFile>> Open(const std::string& location);
+  absl::StatusOr<std::string> Resolve(const std::string& location) const;
   bool IsInside(const std::filesystem::path& path, const std::filesystem::path& real) const;
 
   std::string folder_;

@@ -35,7 +35,7 @@ absl::StatusOr<Compiled> CompileModel(const std::string& path, const Settings& g
     if (settings.state.empty()) settings.state[kUsualPairs] = "";
     ANEMONE_RETURN_IF_ERROR(RunPlanOptionsOf(settings).status());
     ANEMONE_ASSIGN_OR_RETURN(const auto folder, NewFolder::Make(output));
-    const std::vector<std::string> files = FilesOfModel(path);
+    const std::vector<FileOfModel> files = OpenFilesOfModel(path);
     const std::vector<Tensor> sources = SourcesOf(files);
     Compiled made;
     ANEMONE_ASSIGN_OR_RETURN(made.weights_version, WeightsVersionOf(sources));
@@ -46,8 +46,9 @@ absl::StatusOr<Compiled> CompileModel(const std::string& path, const Settings& g
     if (sources.size() != files.size()) return absl::NotFoundError("a file cannot be read");
     std::vector<std::string> names;
     for (size_t i = 0; i < files.size(); ++i) {
-      const fs::path name = fs::path(files[i]).lexically_relative(beside.empty() ? "." : beside);
-      names.push_back((fs::path(kModel) / (name.empty() ? fs::path(files[i]) : name)).string());
+      const fs::path file = files[i].path;
+      const fs::path name = file.lexically_relative(beside.empty() ? "." : beside);
+      names.push_back((fs::path(kModel) / (name.empty() ? file : name)).string());
       ANEMONE_RETURN_IF_ERROR(CopyWith(sources[i], {}, FileIn(folder->path(), names[i])));
     }
     ANEMONE_RETURN_IF_ERROR(WriteManifest(folder->path(), {names, settings, made.weights_version}));

@@ -158,7 +158,7 @@ absl::StatusOr<Patched> PatchModel(const std::string& folder, const NewWeights& 
           CopyWith(model->sources()[i], replaced[i], FileIn(made->path(), names[i])));
     }
     const std::string file = FileIn(made->path(), names[0]);
-    const std::vector<Tensor> sources = SourcesOf(FilesOfModel(file));
+    const std::vector<Tensor> sources = SourcesOf(OpenFilesOfModel(file));
     if (sources.size() != names.size())
       return DamagedManifest("it lists other files than the model has");
     std::string& version = patched.compiled.weights_version;
