@@ -1,6 +1,7 @@
 #include "provider/new_file.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -20,6 +21,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr char kExistsMeanwhile[] =
+    "already exists, because another process wrote it meanwhile; choose another, or remove it";
 constexpr char kRemedy[] = "; choose a folder that is writable, on a disk with free space";
 
 absl::Status NotWrittenNow(const std::string& path) {
@@ -37,12 +40,23 @@ absl::Status CheckIsRegular(const std::string& path) {
       "; choose another name"));
 }
 
+// Waits until a full pipe can take more, but not for long: a time limit may be over.
+void WaitForReader(int file) {
+  constexpr int kMilliseconds = 100;
+  pollfd pipe = {.fd = file, .events = POLLOUT, .revents = 0};
+  ::poll(&pipe, 1, kMilliseconds);
+}
+
 absl::Status WriteAll(int file, absl::string_view bytes, const std::string& path) {
   constexpr size_t kAtOnce = size_t{64} << 20;  // a time limit may be over between two parts
   while (!bytes.empty()) {
     ANEMONE_RETURN_IF_ERROR(CheckTime(Phase::kWrite, [&] { return path; }));
     const ssize_t count = ::write(file, bytes.data(), std::min(bytes.size(), kAtOnce));
     if (count < 0 && errno == EINTR) continue;
+    if (count < 0 && errno == EAGAIN) {
+      WaitForReader(file);
+      continue;
+    }
     if (count < 0) return NotWrittenNow(path);
     bytes.remove_prefix(count);
   }
@@ -125,12 +139,21 @@ absl::Status NewFolder::PutIntoPlace() {
   if (replaces_) {
     return temporary_->ExchangeWith(wanted_) ? absl::OkStatus() : NotWrittenNow(wanted_);
   }
-  return temporary_->RenameTo(wanted_) ? absl::OkStatus() : NotWritten(wanted_);
+  if (temporary_->RenameTo(wanted_)) return absl::OkStatus();
+  if (errno == ENOTEMPTY || errno == EEXIST) {
+    return absl::AlreadyExistsError(absl::StrCat("folder '", wanted_, "': ", kExistsMeanwhile));
+  }
+  return NotWritten(wanted_);
 }
 
 absl::Status WriteUserFile(const std::string& given, absl::Span<const absl::string_view> parts) {
   if (IsWrittenInPlace(given)) {
-    const int file = ::open(given.c_str(), O_WRONLY | O_CLOEXEC);
+    // Without O_NONBLOCK, opening a pipe that has no reader would block.
+    const int file = ::open(given.c_str(), O_WRONLY | O_CLOEXEC | O_NONBLOCK);
+    if (file < 0 && errno == ENXIO) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          "'", given, "': is a pipe that nobody reads; start its reader first, or choose a file"));
+    }
     if (file < 0) return NotWrittenNow(given);
     const absl::Cleanup close = [file] { ::close(file); };
     for (absl::string_view part : parts) ANEMONE_RETURN_IF_ERROR(WriteAll(file, part, given));

@@ -67,6 +67,7 @@ class NewFolder {
 
 // Writes `parts` to the file that a user named. The target of a link is replaced, not the link. A
 // device or pipe, and everything below /dev and /proc, is written directly and never replaced.
+// kFailedPrecondition: a pipe that nobody reads.
 absl::Status WriteUserFile(const std::string& given, absl::Span<const absl::string_view> parts);
 
 // kInvalidArgument if the file `output` is one of the `inputs`, also by another name or a link.

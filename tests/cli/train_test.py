@@ -219,6 +219,17 @@ class Train(CliTest):
         self.assertEqual(0, done.returncode)
         self.assertIn("already has 4 steps; with --steps 3 nothing is left to train", done.stderr)
 
+    def test_files_of_a_checkpoint_that_are_pipes(self):
+        """Opening them would wait for ever."""
+        for name in ("metrics.jsonl", "report.html"):
+            for words in ([], ["--resume"]):
+                with self.subTest(name=name, words=words):
+                    folder = self.folder / f"{name}{len(words)}"
+                    folder.mkdir()
+                    os.mkfifo(folder / name)
+                    done = anemone(*self.words("--steps", "1", "--checkpoint", folder, *words), timeout=30)
+                    self.expect_error(done, f"{name}': is a pipe that nobody reads")
+
     def test_damaged_and_compressed_data(self):
         whole = self.data.read_bytes()
         for length in (0, 3, 30, 100, len(whole) // 2, len(whole) - 1):

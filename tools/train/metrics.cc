@@ -1,5 +1,9 @@
 #include "tools/train/metrics.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <cmath>
 #include <utility>
 
@@ -50,10 +54,17 @@ absl::StatusOr<Metrics> Metrics::Open(const std::string& path, int64_t steps) {
     }
   }
   ANEMONE_RETURN_IF_ERROR(WriteUserFile(path, {kept}));
-  metrics.file_.reset(std::fopen(path.c_str(), "a"));
+  // Without O_NONBLOCK, opening a pipe that has no reader would block.
+  const int file = ::open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC | O_NONBLOCK);
+  struct stat info;
+  if (file >= 0 && ::fstat(file, &info) == 0 && S_ISREG(info.st_mode)) {
+    metrics.file_.reset(::fdopen(file, "a"));
+  } else if (file >= 0) {
+    ::close(file);
+  }
   if (metrics.file_ == nullptr) {
-    return absl::PermissionDeniedError(
-        absl::StrCat("file '", path, "': cannot be written; choose another --checkpoint"));
+    return absl::PermissionDeniedError(absl::StrCat(
+        "file '", path, "': cannot be written, or is no file; choose another --checkpoint"));
   }
   return metrics;
 }

@@ -198,6 +198,19 @@ TEST(NewFile, ChecksAgainBeforeItReplaces) {
   EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
 }
 
+// Two processes write one folder: the second is told why it fails.
+TEST(NewFolder, ExistsByNow) {
+  TemporaryFolder folder(testing::TempDir());
+  const std::string path = folder.path() + "/net.ane";
+  auto first = NewFolder::Make(path);
+  auto second = NewFolder::Make(path);
+  ASSERT_TRUE(first.ok() && second.ok());
+  for (const auto* each : {&first, &second}) std::ofstream((**each)->path() + "/file") << "x";
+  ASSERT_TRUE((*first)->PutIntoPlace().ok());
+  EXPECT_THAT((*second)->PutIntoPlace(),
+              StatusIs(absl::StatusCode::kAlreadyExists, HasSubstr("another process wrote it")));
+}
+
 TEST(NewFile, HasARandomNameUntilItIsInPlace) {
   TemporaryFolder folder(testing::TempDir());
   const std::string path = folder.path() + "/" + std::string(250, 'n');
