@@ -32,6 +32,7 @@
 #include "engine/target.h"
 #include "engine/target_names.h"
 #include "partitioner/plan_diff.h"
+#include "provider/new_file.h"
 #include "provider/programs/program_diff.h"
 #include "provider/sampling.h"
 #include "provider/settings.h"
@@ -344,6 +345,21 @@ void AddTraining(nb::module_& module) {
       });
 }
 
+void WriteFile(const nb::bytes& path, const nb::bytes& contents) {
+  const std::string name(ViewOf(path));
+  if (name.find('\0') != std::string::npos) {
+    Raise(absl::InvalidArgumentError("a file's name contains a zero byte"));
+  }
+  const absl::Status written = [&] {
+    const nb::gil_scoped_release release;
+    return WriteUserFile(name, {ViewOf(contents)});
+  }();
+  if (written.ok()) return;
+  if (absl::IsNotFound(written) || absl::IsPermissionDenied(written)) Raise(written);
+  PyErr_SetString(PyExc_OSError, Printable(written.message()).c_str());  // such as a full disk
+  throw nb::python_error();
+}
+
 // The error message if there is no target with this name; nullopt if there is.
 std::optional<std::string> TargetProblem(const std::string& name) {
   const auto target = FindTarget(name);
@@ -369,6 +385,7 @@ std::string TargetNameOf(const std::string& name) {
 
 NB_MODULE(_anemone, module) {
   module.attr("__version__") = anemone::kVersion;
+  module.def("write_file", anemone::WriteFile);
   module.def("target_problem", anemone::TargetProblem);
   module.def("target_label", anemone::TargetLabelOf);
   module.def("target_name", anemone::TargetNameOf);

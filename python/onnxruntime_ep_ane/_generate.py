@@ -19,6 +19,14 @@ if TYPE_CHECKING:
     from ._keywords import SessionKeywords
 
 
+def _number(name: str, value: int, bits: int = 63) -> int:
+    """`value`, which the library takes as a number of so many bits."""
+    number = operator.index(value)
+    if not 0 <= number < 2**bits:
+        raise ValueError(f"{name}: want a number from 0 to 2^{bits} - 1, got {number}")
+    return number
+
+
 def _encoded(prompt: str, tokenizer: str | os.PathLike[str]) -> list[int]:
     try:
         from tokenizers import Tokenizer  # type: ignore[import-not-found]
@@ -30,7 +38,7 @@ def _encoded(prompt: str, tokenizer: str | os.PathLike[str]) -> list[int]:
 
 def _prompt_of(tokens: Iterable[int] | str, tokenizer: str | os.PathLike[str] | None) -> list[int]:
     if not isinstance(tokens, str):
-        return [operator.index(token) for token in tokens]
+        return [_number("tokens", token) for token in tokens]
     if tokenizer is None:
         raise TypeError("tokens: a text needs tokenizer=, the path of a file of the package tokenizers")
     return _encoded(tokens, tokenizer)
@@ -103,6 +111,8 @@ def generate_batch(
     token of each prompt, None after one of `stop`. The prompts share programs and weights. Those of one length
     run as one batch if the model's batch is free; their tokens are those of generate() up to rounding."""
     require_target(target)
+    _number("max_new", max_new)
+    sampling = (temperature, _number("top_k", top_k), top_p, repetition_penalty, _number("seed", seed, 64))
     starts = [_prompt_of(tokens, tokenizer) for tokens in prompts]
     ends = {operator.index(token) for token in stop}
     path, data = path_or_bytes(model)
@@ -115,7 +125,6 @@ def generate_batch(
                 first = _anemone.load_generator_bytes(data, settings)
             else:
                 first = _anemone.load_generator(path, settings)
-            sampling = (temperature, top_k, top_p, repetition_penalty, seed)
             groups = list(_batches(first, starts, sampling))
         left = set(range(len(starts)))
         for _ in range(max_new):

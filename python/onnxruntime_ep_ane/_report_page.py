@@ -8,9 +8,11 @@ import pathlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from . import _anemone
 from ._keywords import DEFAULT_TARGET
 from ._models import Model
 from ._report import check
+from ._words import words_of_python
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -25,7 +27,7 @@ def report(
     **keywords: Unpack[CheckKeywords],
 ) -> str:
     """The page that `anemone report` writes, as text: what to change in the model, its graph, where time
-    goes, and the targets side by side. With `output`, it is written there too:
+    goes, and the targets side by side. With `output`, it is written there too, in one step:
 
         ane.report("net.onnx", "net.html", target="m1,m4")
     """
@@ -38,11 +40,6 @@ def report(
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
         if not path.parent.is_dir():
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path.parent))
-        # A failure leaves the old file or the new one.
-        new = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-        try:
-            new.write_text(html, encoding="utf-8")
-            new.replace(path)
-        finally:
-            new.unlink(missing_ok=True)
+        with words_of_python():
+            _anemone.write_file(os.fsencode(path), html.encode())
     return html

@@ -99,6 +99,14 @@ class Generate(PackageTest):
                 self.assertEqual((1, 1, every.shape[2]), one.shape)
                 np.testing.assert_allclose(every[:, -1:], one, atol=BOUND / 4 * abs(every).max())
 
+    def test_numbers_that_do_not_fit(self):
+        made = decoder()
+        for tokens, words, told in (([1, 2**70], {}, "tokens: want a number from 0 to"), ([-1], {}, "tokens"),
+                                    ([1], {"max_new": -1}, "max_new"), ([1], {"seed": 2**64}, "seed"),
+                                    ([1], {"seed": -1}, "seed"), ([1], {"top_k": 2**63}, "top_k")):
+            with self.subTest(told), self.assertRaisesRegex(ValueError, told):
+                list(ane.generate(made, tokens, **words))
+
     def test_stop_and_seed(self):
         made = decoder(layers=1)
         greedy = list(ane.generate(made, PROMPT, max_new=8))

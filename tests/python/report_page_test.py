@@ -1,5 +1,6 @@
 """ane.report(): the page as text and as a file."""
 
+import os
 import pathlib
 import pickle
 import sys
@@ -45,6 +46,32 @@ class ReportPage(unittest.TestCase):
             ane.report(chain("Relu"), folder)
         with self.assertRaises(ane.UnknownTargetError):
             ane.report(chain("Relu"), target="x1")
+        with self.assertRaisesRegex(ValueError, "zero byte"):
+            ane.report(chain("Relu"), "a\0b")
+
+    def test_no_link_is_followed_or_replaced_by_chance(self):
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            kept = folder / "kept"
+            kept.write_text("kept")
+            page = folder / "net.html"
+            (folder / f"net.html.{os.getpid()}.tmp").symlink_to(kept)
+            ane.report(chain("Relu"), page)
+            self.assertEqual("kept", kept.read_text())
+            self.assertFalse(page.is_symlink())
+            page.unlink()
+            page.symlink_to(kept)  # the user's own
+            html = ane.report(chain("Relu"), page)
+            self.assertTrue(page.is_symlink())
+            self.assertEqual(html, kept.read_text())
+
+    def test_a_pipe_is_not_replaced(self):
+        with tempfile.TemporaryDirectory() as folder:
+            pipe = pathlib.Path(folder, "pipe")
+            os.mkfifo(pipe)
+            with self.assertRaisesRegex(OSError, "is a pipe that nobody reads"):
+                ane.report(chain("Relu"), pipe)
+            self.assertTrue(pipe.is_fifo())
 
 
 if __name__ == "__main__":
