@@ -145,7 +145,7 @@ absl::StatusOr<std::shared_ptr<const MappedFile>> MappedFile::Map(int file,
   struct stat info;
   if (::fstat(file, &info) != 0) return SystemError(path, "its attributes cannot be read");
   if (S_ISDIR(info.st_mode)) {
-    return absl::InvalidArgumentError(absl::StrCat(path, ": is a folder, not a file"));
+    return absl::InvalidArgumentError(absl::StrCat(path, ": is a folder, not a file; give a file"));
   }
   if (!S_ISREG(info.st_mode)) {
     return absl::InvalidArgumentError(

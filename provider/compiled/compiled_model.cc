@@ -3,8 +3,7 @@
 #include <sys/stat.h>
 
 #include <cstdint>
-#include <filesystem>
-#include <system_error>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -20,38 +19,60 @@
 
 namespace anemone {
 
+namespace {
+
+// Device and inode, or zeros.
+std::pair<dev_t, ino_t> IdentityOf(const std::string& path) {
+  struct stat info = {};
+  if (::stat(path.c_str(), &info) != 0) return {};
+  return {info.st_dev, info.st_ino};
+}
+
+}  // namespace
+
 bool CompiledModel::Is(const std::string& path) {
   struct stat info;  // asked for each model that is loaded; fs::is_directory() takes the path apart
   if (::stat(path.c_str(), &info) != 0 || !S_ISDIR(info.st_mode)) return false;
-  std::error_code error;
-  return std::filesystem::is_regular_file(FileIn(path, kManifestFile), error) &&
-         std::filesystem::is_regular_file(FileIn(path, kProgramFile), error);
+  const auto has = [&](const char* name) {
+    return ::lstat(FileIn(path, name).c_str(), &info) == 0;
+  };
+  return has(kManifestFile) || has(kProgramFile);
 }
 
 absl::StatusOr<std::shared_ptr<const CompiledModel>> CompiledModel::Open(
     const std::string& folder) {
-  return Guarded(
-      "read a compiled model", [&]() -> absl::StatusOr<std::shared_ptr<const CompiledModel>> {
-        auto model = std::make_shared<CompiledModel>();
-        ANEMONE_ASSIGN_OR_RETURN(const Manifest manifest, ReadManifest(folder));
-        model->settings_ = manifest.settings;
-        model->names_ = manifest.files;
-        for (const std::string& name : model->names_) {
-          ANEMONE_ASSIGN_OR_RETURN(model->files_.emplace_back(), FileAt(folder, name));
-          ANEMONE_ASSIGN_OR_RETURN(const auto file, MappedFile::Open(model->files_.back()));
-          const auto size = static_cast<int64_t>(file->bytes().size());
-          model->sources_.push_back(Tensor::View(DataType::kUInt8, {size}, file->bytes(), file));
-        }
-        ANEMONE_ASSIGN_OR_RETURN(model->version_, WeightsVersionOf(model->sources_));
-        if (model->version_ != manifest.weights_version) {
-          return absl::FailedPreconditionError(
-              absl::StrCat(folder, ": its files have changed since; compile the model again"));
-        }
-        ANEMONE_ASSIGN_OR_RETURN(const Package package,
-                                 ReadProgram(folder, model->sources_, model->version_));
-        ANEMONE_ASSIGN_OR_RETURN(model->planned_, FromPackage(package));
-        return model;
-      });
+  return Guarded("read a compiled model",
+                 [&]() -> absl::StatusOr<std::shared_ptr<const CompiledModel>> {
+                   constexpr int kTries = 20;
+                   for (int i = 1;; ++i) {
+                     const auto before = IdentityOf(folder);
+                     auto model = Read(folder);
+                     if (model.ok() || i == kTries || before == IdentityOf(folder)) return model;
+                   }
+                 });
+}
+
+absl::StatusOr<std::shared_ptr<const CompiledModel>> CompiledModel::Read(
+    const std::string& folder) {
+  auto model = std::make_shared<CompiledModel>();
+  ANEMONE_ASSIGN_OR_RETURN(const Manifest manifest, ReadManifest(folder));
+  model->settings_ = manifest.settings;
+  model->names_ = manifest.files;
+  for (const std::string& name : model->names_) {
+    ANEMONE_ASSIGN_OR_RETURN(const auto file, MapFileIn(folder, name));
+    model->files_.push_back(FileIn(folder, name));
+    const auto size = static_cast<int64_t>(file->bytes().size());
+    model->sources_.push_back(Tensor::View(DataType::kUInt8, {size}, file->bytes(), file));
+  }
+  ANEMONE_ASSIGN_OR_RETURN(model->version_, WeightsVersionOf(model->sources_));
+  if (model->version_ != manifest.weights_version) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(folder, ": its files have changed since; compile the model again"));
+  }
+  ANEMONE_ASSIGN_OR_RETURN(const Package package,
+                           ReadProgram(folder, model->sources_, model->version_));
+  ANEMONE_ASSIGN_OR_RETURN(model->planned_, FromPackage(package));
+  return model;
 }
 
 absl::StatusOr<Settings> CompiledModel::SettingsFor(const Settings& given) const {
@@ -95,7 +116,8 @@ std::string ModelFileAt(const std::string& path) {
   if (!CompiledModel::Is(path)) return path;
   const auto manifest = ReadManifest(path);
   if (!manifest.ok()) return path;
-  return FileAt(path, manifest->files[0]).value_or(path);
+  const std::string& name = manifest->files[0];
+  return MapFileIn(path, name).ok() ? FileIn(path, name) : path;
 }
 
 }  // namespace anemone

@@ -25,11 +25,12 @@ namespace anemone {
 
 class CompiledModel : public ProgramStore {
  public:
-  // Whether `path` is a folder with a manifest, which may be damaged.
+  // Whether `path` is a folder with a manifest or a program, which may be damaged.
   static bool Is(const std::string& path);
 
-  // Reads the folder and checks all of it. kDataLoss: damaged. kFailedPrecondition: a file was
-  // changed since, or another version of Anemone wrote the program.
+  // Reads the folder and checks all of it, again if another process replaces the folder meanwhile.
+  // kDataLoss: damaged. kFailedPrecondition: a file was changed since, or another version of
+  // Anemone wrote it.
   static absl::StatusOr<std::shared_ptr<const CompiledModel>> Open(const std::string& folder);
 
   // `given` with what the model was compiled for. UsageError: `given` wants something else.
@@ -48,6 +49,8 @@ class CompiledModel : public ProgramStore {
              const PlanFacts&) const override {}
 
  private:
+  static absl::StatusOr<std::shared_ptr<const CompiledModel>> Read(const std::string& folder);
+
   Settings settings_;
   std::vector<std::string> files_, names_;
   std::vector<Tensor> sources_;

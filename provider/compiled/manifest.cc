@@ -10,6 +10,7 @@
 #include "anemone/version.h"
 #include "base/mapped_file.h"
 #include "base/printable.h"
+#include "base/real_file.h"
 #include "base/status_macros.h"
 #include "engine/formats/parse_json.h"
 #include "engine/target.h"
@@ -22,6 +23,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kLargestManifest = 1 << 20;
+constexpr int kSchema = 1;
 constexpr char kKind[] = "compiled model";
 
 // The settings that the plan depends on: those with a key, and the sizes.
@@ -74,6 +76,19 @@ absl::StatusOr<Settings> ReadPlanning(const Json& json) {
   return settings;
 }
 
+// What WriteManifest() writes is read by the same version, as programs are.
+absl::Status CheckIsOfThisVersion(const Json& json) {
+  const auto is = [&](const char* key, const Json& want) {
+    return json.contains(key) && json[key] == want;
+  };
+  if (!is("schema", kSchema) || !is("version", kVersion)) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(kManifestFile, ": another version of Anemone wrote it, this is ", kVersion,
+                     "; compile the model again"));
+  }
+  return is("program", kProgramFile) ? absl::OkStatus() : DamagedManifest("another program");
+}
+
 }  // namespace
 
 absl::Status DamagedManifest(absl::string_view what) {
@@ -86,13 +101,14 @@ std::string FileIn(const std::string& folder, absl::string_view name) {
 }
 
 absl::StatusOr<Manifest> ReadManifest(const std::string& folder) {
-  ANEMONE_ASSIGN_OR_RETURN(const auto file, MappedFile::Open(FileIn(folder, kManifestFile)));
+  ANEMONE_ASSIGN_OR_RETURN(const auto file, MapFileIn(folder, kManifestFile));
   if (file->text().size() > kLargestManifest) return DamagedManifest("larger than 1 MiB");
   auto json = ParseJson(file->text());
   if (!json.ok() || !json->is_object() || !json->contains("kind") ||
       !IsText((*json)["kind"], kKind)) {
     return DamagedManifest("not of a compiled model");
   }
+  ANEMONE_RETURN_IF_ERROR(CheckIsOfThisVersion(*json));
   for (const char* key : {"files", "settings", "weights_version"}) {
     if (!json->contains(key)) return DamagedManifest(absl::StrCat("want '", key, "'"));
   }
@@ -109,7 +125,7 @@ absl::StatusOr<Manifest> ReadManifest(const std::string& folder) {
 }
 
 absl::Status WriteManifest(const std::string& folder, const Manifest& manifest) {
-  const Json json = {{"schema", 1},
+  const Json json = {{"schema", kSchema},
                      {"kind", kKind},
                      {"version", kVersion},
                      {"program", kProgramFile},
@@ -127,19 +143,23 @@ absl::Status WriteManifest(const std::string& folder, const Manifest& manifest) 
   return WriteUserFile(FileIn(folder, kManifestFile), {text, "\n"});
 }
 
-absl::StatusOr<std::string> FileAt(const std::string& folder, const std::string& name) {
-  const fs::path written = fs::path(name).lexically_normal();
-  if (written.is_absolute() || written.empty() || *written.begin() == "..") {
+absl::StatusOr<std::shared_ptr<const MappedFile>> MapFileIn(const std::string& folder,
+                                                            absl::string_view name) {
+  const fs::path written = fs::path(std::string(name)).lexically_normal();
+  const std::string path = FileIn(folder, name);
+  const auto leaves = [&] {
     return DamagedManifest(absl::StrCat("'", Printable(name), "' leaves the folder"));
-  }
+  };
+  if (written.is_absolute() || written.empty() || *written.begin() == "..") return leaves();
   std::error_code error;
   const fs::path root = fs::canonical(folder, error);
-  const fs::path real = error ? fs::path() : fs::canonical(FileIn(folder, name), error);
-  if (error) return absl::NotFoundError(absl::StrCat(FileIn(folder, name), ": no such file"));
+  const fs::path real = error ? fs::path() : fs::canonical(path, error);
+  if (error) {
+    return absl::NotFoundError(absl::StrCat(path, ": no such file; compile the model again"));
+  }
   const auto [end, at] = std::mismatch(root.begin(), root.end(), real.begin(), real.end());
-  if (end != root.end())
-    return DamagedManifest(absl::StrCat("'", Printable(name), "' leaves the folder"));
-  return FileIn(folder, name);
+  if (end != root.end()) return leaves();
+  return MapRealFile(real.string(), path);
 }
 
 }  // namespace anemone

@@ -2,6 +2,7 @@
 #ifndef ANEMONE_PROVIDER_COMPILED_MANIFEST_H_
 #define ANEMONE_PROVIDER_COMPILED_MANIFEST_H_
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "anemone/settings.h"
+#include "base/mapped_file.h"
 
 namespace anemone {
 
@@ -21,17 +23,20 @@ struct Manifest {
   std::string weights_version;     // a hash of the files
 };
 
-// kDataLoss: DamagedManifest(). Whether the files exist is not checked.
+// kDataLoss: DamagedManifest(). kFailedPrecondition: another version of Anemone wrote it. Whether
+// the files exist is not checked.
 absl::StatusOr<Manifest> ReadManifest(const std::string& folder);
 // kInvalidArgument: a name is not UTF-8. RunPlanOptionsOf() accepts the settings.
 absl::Status WriteManifest(const std::string& folder, const Manifest& manifest);
 
 absl::Status DamagedManifest(absl::string_view what);
 
-// The path of a file that the manifest lists. kDataLoss: the name leaves the folder, as it is
-// written, since a patch writes a file of that name to another folder, or after links are resolved.
-absl::StatusOr<std::string> FileAt(const std::string& folder, const std::string& name);
-// The path of a file of ours.
+// A file of the folder. kDataLoss: the name leaves the folder, as it is written, since a patch
+// writes a file of that name to another folder, or after links are resolved. kNotFound: there is no
+// such file. kAborted, kInvalidArgument: as MapRealFile(), and those of MappedFile.
+absl::StatusOr<std::shared_ptr<const MappedFile>> MapFileIn(const std::string& folder,
+                                                            absl::string_view name);
+// Its path.
 std::string FileIn(const std::string& folder, absl::string_view name);
 
 }  // namespace anemone

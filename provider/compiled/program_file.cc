@@ -9,7 +9,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "base/annotated.h"
-#include "base/mapped_file.h"
 #include "base/status_macros.h"
 #include "provider/compiled/manifest.h"
 #include "provider/package/content_hash.h"
@@ -38,7 +37,7 @@ absl::StatusOr<std::string> WeightsVersionOf(const std::vector<Tensor>& sources)
 absl::StatusOr<Package> ReadProgram(const std::string& folder, const std::vector<Tensor>& sources,
                                     const std::string& version) {
   const std::string path = FileIn(folder, kProgramFile);
-  ANEMONE_ASSIGN_OR_RETURN(const auto file, MappedFile::Open(path));
+  ANEMONE_ASSIGN_OR_RETURN(const auto file, MapFileIn(folder, kProgramFile));
   auto package = ReadPackage(file->text(), file, sources);
   if (!package.ok()) return Annotated(package.status(), path);
   const std::optional<Tensor> held = TakeExtension(*package, kVersionSection);

@@ -4,6 +4,7 @@
 #include <fstream>
 
 #include "absl/strings/str_cat.h"
+#include "anemone/version.h"
 #include "onnx_adapter_generated.h"  // generated
 #include "provider/adapters/adapter_file.h"
 #include "provider/compiled/compiled_model.h"
@@ -161,9 +162,9 @@ void RunManifest(absl::string_view bytes) {
 }
 
 std::vector<std::string> Manifests() {
-  return {R"({"schema": 1, "kind": "compiled model", "files": ["manifest.json"],
-"weights_version": "0", "settings": {"target": "h13", "route": "netplist", "rewrites": "true",
-"dims": {"N": 1}, "shapes": {"x": [1, 2]}}})"};
+  return {absl::StrCat(R"({"schema": 1, "version": ")", kVersion, R"(", "kind": "compiled model",
+"program": "program.anemone", "files": ["manifest.json"], "weights_version": "0", "settings": {"target": "h13", "route": "netplist", "rewrites": "true",
+"dims": {"N": 1}, "shapes": {"x": [1, 2]}, "state": {}}})")};
 }
 
 constexpr Fuzzer kFuzzers[] = {

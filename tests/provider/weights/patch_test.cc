@@ -4,12 +4,15 @@
 
 #include <gmock/gmock.h>
 
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <limits>
+#include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "provider/compiled/compile.h"
+#include "provider/compiled/compiled_model.h"
 #include "tests/provider/weights/nets.h"
 #include "tests/round_trip.h"
 #include "tests/status_matchers.h"
@@ -18,6 +21,7 @@ namespace anemone {
 namespace {
 
 namespace fs = std::filesystem;
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
@@ -179,7 +183,7 @@ TEST(Patch, DamagedFoldersAreRefused) {
       const auto session = Session::Load(compiled.folder());
       if (!session.ok()) {
         EXPECT_FALSE(session.status().message().empty());
-      } else {  // such as a letter of the version that wrote it
+      } else {  // such as white space
         EXPECT_THAT(path, HasSubstr("manifest.json"));
       }
     }
@@ -203,6 +207,51 @@ TEST(Patch, DamagedFoldersAreRefused) {
   refused("model/net.onnx", compiled.folder() + "/model/net.onnx", "leaves the folder");
   refused("\"h13\"", "\"h99\"", "a setting 'target'");
   refused("\"dims\": {}", "\"dims\": {\"N\": -1}", "want a size");
+  refused("\"schema\": 1", "\"schema\": 99", "another version of Anemone wrote it");
+  refused("\"version\": \"", "\"version\": \"9", "; compile the model again");
+  refused("\"program.anemone\"", "\"../program\"", "another program");
+}
+
+TEST(Patch, FilesThatAreMissingOrElsewhereAreRefused) {
+  const InFolder compiled(FilledModel(Nets()[0].text));
+  const std::string kept = compiled.folder() + "-kept";
+  for (const char* name : {"manifest.json", "program.anemone", "model/net.onnx"}) {
+    SCOPED_TRACE(name);
+    const std::string path = compiled.folder() + "/" + name;
+    const auto refused = [&](const char* error) {
+      const std::string told(Session::Load(compiled.folder()).status().message());
+      EXPECT_THAT(told, AllOf(HasSubstr(error), HasSubstr(name)));
+    };
+    fs::rename(path, kept);
+    refused("no such file; compile the model again");
+    fs::create_symlink(kept, path);
+    refused("leaves the folder");
+    fs::remove(path);
+    fs::create_hard_link(kept, path);
+    refused("has 2 names (hard links)");
+    fs::remove(path);
+    fs::rename(kept, path);
+  }
+  EXPECT_THAT(Session::Load(compiled.folder()).status(), IsOk());
+}
+
+// Programs that load a folder while others patch it get the old one or the new one.
+TEST(Patch, AFolderIsReadWhileItIsReplaced) {
+  const onnx::ModelProto model = FilledModel(Nets()[0].text);
+  const InFolder compiled(model);
+  std::atomic<bool> done = false;
+  std::thread patching([&] {
+    for (int i = 2; !done; ++i) {
+      EXPECT_THAT(
+          PatchModel(compiled.folder(), ChangeOf(model, i).weights, compiled.folder()).status(),
+          IsOk());
+    }
+  });
+  for (int i = 0; i < 400; ++i) {
+    EXPECT_THAT(CompiledModel::Open(compiled.folder()).status(), IsOk());
+  }
+  done = true;
+  patching.join();
 }
 
 TEST(Patch, OtherSettingsAreWrongUsage) {
