@@ -1,12 +1,14 @@
 """Known attacks on loaders of models (docs/known_attacks.md), and models that ask for too much: each ends in a
 result or in one clear error, in bounded time and memory, and reads and writes no file that is not its own."""
 
+import ctypes
 import json
 import os
 import pathlib
 import resource
 import shutil
 import subprocess
+import sys
 import time
 import unittest
 
@@ -19,6 +21,12 @@ from support import ANEMONE, SANITIZED, CliTest, anemone, environment, model, re
 SECRET = b"SECRET42" * 2  # the bytes of four floats
 MARKER = "*/_ORT_MEM_ADDR_/*"  # ONNX Runtime's own, for tensors in its memory
 MOST_BYTES = 4 << 30
+# Exchanges two names as fast as it can.
+SWAP = """
+import ctypes, os, sys
+call, names = ctypes.CDLL(None).renameat2, [os.fsencode(name) for name in sys.argv[1:]]
+while True: call(-100, names[0], -100, names[1], 2)
+"""
 
 
 def external(made, location, offset=None, length=None):
@@ -160,6 +168,42 @@ class OtherFiles(AttackTest):
                 for words in ([], ["--policy", "cpu"]):
                     with self.subTest(location=location, kind=kind):
                         self.expect_error(bounded("run", path, *words))
+
+    def test_an_output_that_is_a_pipe_without_a_reader_is_an_error(self):
+        """Opening it would wait for ever."""
+        path = self.write(relu())
+        pipe = self.folder / "y.npy"
+        os.mkfifo(pipe)
+        for words in (["run", path, "--output-dir", self.folder], ["run", path, "--profile", pipe],
+                      ["report", path, "-o", pipe]):
+            with self.subTest(words[0]):
+                self.expect_error(anemone(*words, timeout=20), "y.npy': is a pipe that nobody reads")
+                self.assertTrue(pipe.is_fifo())
+
+    def test_an_output_may_be_a_pipe_with_a_reader(self):
+        pipe = self.folder / "page"
+        os.mkfifo(pipe)
+        reader = subprocess.Popen(["cat", pipe], stdout=subprocess.PIPE)
+        time.sleep(0.1)
+        while anemone("report", self.write(relu()), "-o", pipe).returncode != 0:
+            self.assertIsNone(reader.poll())  # it has not opened the pipe yet
+        self.assertTrue(reader.communicate()[0].startswith(b"<!doctype html>"))
+
+    @unittest.skipUnless(hasattr(ctypes.CDLL(None), "renameat2"), "exchanges names by a call of Linux")
+    def test_a_file_that_is_replaced_by_a_link_while_it_is_opened(self):
+        path = self.write(readers("w")["initializer"], "inner/model.onnx")
+        (self.inner / "w").write_bytes(numpy.ones(4, numpy.float32).tobytes())
+        (self.inner / "link").symlink_to(self.folder / "secret")
+        (self.folder / "secret").write_bytes(SECRET)
+        swapping = subprocess.Popen([sys.executable, "-c", SWAP, self.inner / "w", self.inner / "link"])
+        try:
+            for words in ([], ["--policy", "cpu"], ["--compare"]) * (4 if SANITIZED else 12):
+                done, bytes_of_outputs = self.outputs(path, "--seed", "1", *words)
+                self.assertNotIn(SECRET, bytes_of_outputs)
+                self.assertIn(done.returncode, (0, 1), done.stderr)
+        finally:
+            swapping.kill()
+            swapping.wait()
 
     def test_compile_copies_only_what_a_model_may_name(self):
         """Also of functions that nobody calls, which an import does not look at."""

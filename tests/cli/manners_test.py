@@ -66,10 +66,21 @@ class ExitCodes(CliTest):
                              (["run", path, "--threads", "-1"], "--threads"),
                              (["run", path, path], "takes one argument"),
                              (["targets", "x"], "takes no argument"),
+                             (["run", path, "--output-dir", ""], "--output-dir: want a value, got ''"),
+                             (["run", path, "--profile", ""], "--profile: want a value, got ''"),
+                             (["run", "--", path, path], "takes one argument"),
+                             (["run", "-q", "--"], "MODEL is required"),
                              (["run"], "MODEL is required"),
                              (["check", path, "--target", "m1,"], "a target name is empty"),
                              (["check", path, "--target"], "NAME[,NAME...]")):
             self.expect_error(anemone(*words), piece, code=2)
+
+    def test_all_words_after_two_dashes_are_arguments(self):
+        path = self.write(relu(), "-q")
+        for words in (["run", "--", "-q"], ["run", "--repeat", "2", "--", "-q"], ["check", "--", "-q"]):
+            done = subprocess.run([ANEMONE, *words], cwd=path.parent, capture_output=True, text=True)
+            self.assertEqual(0, done.returncode, done.stderr)
+            self.assertIn("1 node", done.stdout)
 
     def test_a_size_that_the_model_cannot_have_is_wrong_usage(self):
         path = self.write(model([helper.make_node("Relu", ["x"], ["r"]),

@@ -3,7 +3,6 @@
 import os
 import pathlib
 import resource
-import signal
 import subprocess
 import sys
 import tempfile
@@ -28,7 +27,6 @@ def anemone(*words, timeout=60, file_limit=None, env=None):
     """Runs the command and returns the finished process, with text streams. No file that it writes may be
     larger than `file_limit` bytes. `env`: environment variables added to those of this process."""
     def limit():
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (file_limit, file_limit))
 
     return subprocess.run([str(ANEMONE), *map(str, words)], capture_output=True, text=True,

@@ -18,17 +18,12 @@ absl::Status Set(Options& o, const std::string&) {
   o.*Option = kValue;
   return absl::OkStatus();
 }
-// A value as it is.
-template <auto Option>
-absl::Status Keep(Options& o, const std::string& value) {
-  o.*Option = value;
-  return absl::OkStatus();
-}
-// The same; it must not be empty.
+// A value as it is. It must not be empty.
 template <auto Option>
 absl::Status KeepText(Options& o, const std::string& value) {
   if (value.empty()) return Bad("want a value, got ''");
-  return Keep<Option>(o, value);
+  o.*Option = value;
+  return absl::OkStatus();
 }
 
 absl::Status StoreNumber(const std::string& text, double& to);

@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cctype>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -225,6 +226,9 @@ bool WantsJson(const Command* command, int argc, char** argv) {
   return false;
 }
 
+// A write beyond the size that files may have (ulimit -f) fails like one on a full disk.
+void FailWritesBeyondTheLimitOfFiles() { std::signal(SIGXFSZ, SIG_IGN); }
+
 int ParseAndRun(const Command* asked, int argc, char** argv) {
   if (argc > 1 && argv[1][0] != '-' && asked == nullptr) return FailUsage(NoSuchCommand(argv[1]));
   CLI::App app("", "anemone");
@@ -235,8 +239,13 @@ int ParseAndRun(const Command* asked, int argc, char** argv) {
   app.require_subcommand(1);
   Options options;
   for (const Command& command : Commands()) AddCommand(app, command, options);
+  // All words after the first `--` are arguments. CLI11 would give them to the program.
+  char** const end = argv + argc;
+  char** const mark = std::find_if(std::min(argv + 2, end), end, [](const char* word) {
+    return absl::string_view(word) == "--";
+  });
   try {
-    app.parse(argc, argv);
+    app.parse(static_cast<int>(mark - argv), argv);
   } catch (const CLI::CallForHelp& e) {
     return app.exit(e);
   } catch (const CLI::CallForVersion& e) {
@@ -244,6 +253,7 @@ int ParseAndRun(const Command* asked, int argc, char** argv) {
   } catch (const CLI::ParseError& e) {
     return FailUsage(ParseProblem(asked, e, argc, argv));
   }
+  if (mark != end) options.arguments.insert(options.arguments.end(), mark + 1, end);
   for (const Command& command : Commands()) {
     if (app.got_subcommand(command.name)) return Execute(command, options);
   }
@@ -257,6 +267,7 @@ int Main(int argc, char** argv) {
   EndIfAFileIsCutOff();
   OpenStandardStreams();
   TurnTelemetryOff();
+  FailWritesBeyondTheLimitOfFiles();
   if (isatty(STDOUT_FILENO) == 1) {
     // Progress erases its line, then writes what was printed.
     static char buffer[1 << 20];
