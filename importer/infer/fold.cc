@@ -76,14 +76,6 @@ Shares TakeResults(const Model& model, const Graph& graph, absl::Span<const Node
   return shares;
 }
 
-// A tensor that keeps its share as long as its bytes.
-Tensor WithShare(const Tensor& tensor, const std::shared_ptr<const void>& share) {
-  if (share.use_count() == 0 || tensor.type() == DataType::kString) return tensor;
-  using Both = std::pair<Tensor, std::shared_ptr<const void>>;
-  return Tensor::View(tensor.type(), tensor.dims(), tensor.bytes(),
-                      std::make_shared<const Both>(tensor, share));
-}
-
 class Folder {
  public:
   Folder(Model& model, const Evaluator& evaluate, bool gap_in_caches)
@@ -125,6 +117,7 @@ class Folder {
   Inference inference_;
   std::vector<Walk*> walks_;  // from the main graph to the current body
   int64_t growth_ = 0;        // bytes of all folded results minus the bytes of their inputs
+  std::vector<std::shared_ptr<const void>> shares_of_strings_;  // until the end of the pass
   int64_t unrolled_ = 0;      // nodes of all unrolled Loops and Scans
   int lifts_left_ = kMostLifts;
   // Operator and reason, or rule and place, of warnings about nodes that stay as they are.
@@ -399,14 +392,16 @@ absl::StatusOr<bool> Folder::CanEvaluate(Walk& walk, const Node& node) {
 }
 
 absl::Status Folder::Defer(Walk& walk, Node node) {
-  bool shapes_known = true;
+  bool sizes_known = true;
   for (ValueId id : node.outputs) {
     if (id == kNone) continue;
     walk.pending_values.insert(id);
-    shapes_known &= walk.graph.values[id].is_static();
+    // How long strings are is known only when they are computed.
+    const Value& value = walk.graph.values[id];
+    sizes_known &= value.is_static() && value.type != DataType::kString;
   }
   walk.pending.push_back(std::move(node));
-  return shapes_known ? absl::OkStatus() : Flush(walk);
+  return sizes_known ? absl::OkStatus() : Flush(walk);
 }
 
 absl::Status Folder::Flush(Walk& walk) {
@@ -483,7 +478,9 @@ absl::Status Folder::TryEvaluate(Walk& walk, absl::Span<const Node> nodes) {
         absl::StrCat("the evaluator returned ", results.size(), " results, want ", wanted.size()));
   }
   for (size_t i = 0; i < wanted.size(); ++i) {
-    MakeConstant(walk.graph.values[wanted[i]], WithShare(results[i], shares.at(wanted[i])));
+    const std::shared_ptr<const void>& share = shares.at(wanted[i]);
+    if (results[i].type() == DataType::kString) shares_of_strings_.push_back(share);
+    MakeConstant(walk.graph.values[wanted[i]], WithShare(results[i], share));
   }
   return absl::OkStatus();
 }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -55,13 +57,99 @@ Tensor FillOf(const Node& node, std::vector<int64_t> dims) {
   return Tensor::Fill(value->type(), std::move(dims), value->bytes());
 }
 
+// Products and sums that do not overflow: whatever is above this is too much.
+constexpr int64_t kTooMuch = int64_t{1} << 61;
+int64_t SaturatedProduct(int64_t a, int64_t b) {
+  int64_t product = 0;
+  return __builtin_mul_overflow(a, b, &product) ? kTooMuch : std::min(product, kTooMuch);
+}
+int64_t SaturatedSum(int64_t a, int64_t b) { return std::min(a + b, kTooMuch); }
+
+constexpr int64_t kBytesOfString = sizeof(std::string);  // beside its characters
+
+// The longest string of a constant.
+int64_t LongestString(const Value& value) {
+  size_t longest = 0;
+  if (value.constant.has_value()) {
+    for (const std::string& text : value.constant->strings()) {
+      longest = std::max(longest, text.size());
+    }
+  }
+  return static_cast<int64_t>(longest);
+}
+
+// The bytes of all elements, which an evaluator reads; 0 if their number is not known.
+int64_t ElementBytesOf(const Value& value) {
+  if (value.type == DataType::kString && value.constant.has_value()) {
+    int64_t bytes = 0;
+    for (const std::string& text : value.constant->strings()) {
+      bytes += kBytesOfString + static_cast<int64_t>(text.size());
+    }
+    return bytes;
+  }
+  return value.is_static() && ElementCount(value.dims()).ok() ? ByteSize(value.type, value.dims())
+                                                              : 0;
+}
+
 // The bytes that a value occupies; a fill occupies one element.
 int64_t BytesOf(const Value& value) {
   if (value.constant.has_value() && value.constant->is_fill()) {
     return static_cast<int64_t>(value.constant->bytes().size());
   }
-  return value.is_static() && ElementCount(value.dims()).ok() ? ByteSize(value.type, value.dims())
-                                                              : 0;
+  return ElementBytesOf(value);
+}
+
+// The most elements that an output can have whose size depends on data: NonZero lists one index for
+// each axis, NonMaxSuppression three for each score, the others make no more elements than they
+// read.
+int64_t MostElements(const Graph& graph, const Node& node) {
+  int64_t most = 0;
+  for (ValueId id : node.inputs) {
+    if (id == kNone || !graph.values[id].is_static()) continue;
+    const std::vector<int64_t> dims = graph.values[id].dims();
+    const auto numbers = std::max<int64_t>(static_cast<int64_t>(dims.size()), 3);
+    const absl::StatusOr<int64_t> elements = ElementCount(dims);
+    if (elements.ok()) most = std::max(most, SaturatedProduct(numbers, *elements));
+  }
+  return most;
+}
+
+// The most bytes of one element of an output. The operators on strings copy, join or split those
+// that they read, or write a number.
+int64_t MostElementBytes(const Graph& graph, const Node& node, DataType type) {
+  if (type != DataType::kString) return std::max(BitsOf(type) / 8, 1);
+  constexpr int64_t kLongestNumber = 32;
+  int64_t characters = kLongestNumber;
+  for (ValueId id : node.inputs) {
+    if (id != kNone) characters += LongestString(graph.values[id]);
+  }
+  return kBytesOfString + characters;
+}
+
+// The most bytes that all outputs can take; nullopt if that is not known.
+std::optional<int64_t> MostResultBytes(const Graph& graph, const Node& node) {
+  int64_t bytes = 0;
+  for (ValueId id : node.outputs) {
+    if (id == kNone) continue;
+    const Value& value = graph.values[id];
+    int64_t elements = 0;
+    if (value.is_static()) {
+      const absl::StatusOr<int64_t> count = ElementCount(value.dims());
+      if (!count.ok()) return std::nullopt;
+      elements = *count;
+    } else if (OperatorOf(node).sized_by_data) {
+      elements = MostElements(graph, node);
+    } else {
+      return std::nullopt;
+    }
+    if (value.is_static() && value.type != DataType::kString) {
+      bytes = SaturatedSum(bytes, ByteSize(value.type, value.dims()));
+    } else {
+      bytes = SaturatedSum(bytes,
+                           SaturatedProduct(elements, MostElementBytes(graph, node, value.type)));
+    }
+  }
+  return bytes;
 }
 
 }  // namespace
@@ -160,38 +248,39 @@ bool Traps(const Tensor& dividend, const Tensor& divisor) {
 }
 
 int64_t ResultBytes(const Graph& graph, const Node& node) {
-  int64_t bytes = 0;
-  for (ValueId id : node.outputs) {
-    if (id != kNone) bytes += BytesOf(graph.values[id]);
-  }
-  return bytes;
+  return MostResultBytes(graph, node).value_or(0);
 }
 
 std::optional<int64_t> GrowthOf(const Graph& graph, const Node& node) {
   int64_t taken = 0;
-  for (ValueId id : node.inputs) {
-    if (id == kNone) continue;
-    const Value& value = graph.values[id];
+  int64_t read = 0;
+  for (auto input = node.inputs.begin(); input != node.inputs.end(); ++input) {
+    // What is read twice is there once.
+    if (*input == kNone || std::find(node.inputs.begin(), input, *input) != input) continue;
+    const Value& value = graph.values[*input];
     taken += BytesOf(value);
+    read += ElementBytesOf(value);
     // A fill is expanded for the evaluator.
     if (value.constant.has_value() && value.constant->is_fill() &&
         ByteSize(value.type, value.constant->dims()) > kLargestFolded) {
       return std::nullopt;
     }
   }
-  int64_t made = 0;
-  for (ValueId id : node.outputs) {
-    if (id == kNone) continue;
-    const Value& value = graph.values[id];
-    if (!value.is_static()) {
-      if (!OperatorOf(node).sized_by_data || taken > kLargestDataDependent) return std::nullopt;
-      continue;
-    }
-    if (!ElementCount(value.dims()).ok()) return std::nullopt;
-    made += ByteSize(value.type, value.dims());
-  }
-  if (made > kLargestFolded && made > taken) return std::nullopt;
-  return std::max<int64_t>(made - taken, 0);
+  const std::optional<int64_t> made = MostResultBytes(graph, node);
+  if (!made.has_value()) return std::nullopt;
+  const bool sized_by_data =
+      std::any_of(node.outputs.begin(), node.outputs.end(),
+                  [&](ValueId id) { return id != kNone && !graph.values[id].is_static(); });
+  if (sized_by_data && read > kLargestDataDependent) return std::nullopt;
+  if (!sized_by_data && *made > kLargestFolded && *made > taken) return std::nullopt;
+  return std::max<int64_t>(*made - taken, 0);
+}
+
+Tensor WithShare(const Tensor& tensor, const std::shared_ptr<const void>& share) {
+  if (share.use_count() == 0 || tensor.type() == DataType::kString) return tensor;
+  using Both = std::pair<Tensor, std::shared_ptr<const void>>;
+  return Tensor::View(tensor.type(), tensor.dims(), tensor.bytes(),
+                      std::make_shared<const Both>(tensor, share));
 }
 
 }  // namespace anemone

@@ -4,6 +4,7 @@
 #define ANEMONE_IMPORTER_INFER_FOLD_RULES_H_
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 
 #include "absl/status/statusor.h"
@@ -38,11 +39,14 @@ bool MayTrap(const Tensor& divisor);
 // True if the division would raise a CPU trap: x / 0, or the lowest number / -1.
 bool Traps(const Tensor& dividend, const Tensor& divisor);
 
-// Bytes of the outputs whose sizes are known.
+// The most bytes that the outputs can take; 0 if that is not known.
 int64_t ResultBytes(const Graph& graph, const Node& node);
 
-// Bytes by which the outputs exceed the inputs; nullopt if that is too much to fold, or unknown.
+// The most bytes by which the outputs exceed the inputs; nullopt if that is too much to fold, or unknown.
 std::optional<int64_t> GrowthOf(const Graph& graph, const Node& node);
+
+// A tensor that keeps its share of the memory limit as long as its bytes; strings do not.
+Tensor WithShare(const Tensor& tensor, const std::shared_ptr<const void>& share);
 
 }  // namespace anemone
 
