@@ -18,14 +18,15 @@ thread_local AnyWorkPlace* place_of_thread = nullptr;
 }  // namespace
 
 struct MemoryLimit::State {
-  explicit State(int64_t bytes) : limit(bytes) {}
+  State(int64_t bytes, const char* doing) : limit(bytes), work(doing) {}
   const int64_t limit;
+  const char* const work;
   std::atomic<int64_t> taken = 0;
 };
 
-MemoryLimit::MemoryLimit(int64_t bytes) {
+MemoryLimit::MemoryLimit(int64_t bytes, const char* work) {
   if (bytes <= 0 || limit_of_thread != nullptr) return;
-  state_ = std::make_shared<State>(bytes);
+  state_ = std::make_shared<State>(bytes, work);
   limit_of_thread = this;
 }
 
@@ -36,15 +37,24 @@ MemoryLimit::~MemoryLimit() {
 MemoryLimit::Pause::Pause() : before_(std::exchange(limit_of_thread, nullptr)) {}
 MemoryLimit::Pause::~Pause() { limit_of_thread = before_; }
 
+MemoryLimit* MemoryLimit::Current() { return limit_of_thread; }
+
+MemoryLimit::Scope::Scope(MemoryLimit* limit) : before_(std::exchange(limit_of_thread, limit)) {}
+MemoryLimit::Scope::~Scope() { limit_of_thread = before_; }
+
 std::shared_ptr<const void> TakeMemory(int64_t bytes) {
-  if (limit_of_thread == nullptr || bytes < kPage) return nullptr;
+  return bytes < kPage ? nullptr : TakeAnyMemory(bytes);
+}
+
+std::shared_ptr<const void> TakeAnyMemory(int64_t bytes) {
+  if (limit_of_thread == nullptr) return nullptr;
   const std::shared_ptr<MemoryLimit::State> state = limit_of_thread->state_;
   const int64_t before = state->taken.fetch_add(bytes);
   if (bytes > state->limit - before) {
     state->taken -= bytes;
     const std::string place = AnyWorkPlace::Current();
     throw MemoryLimitReached(absl::StrCat(
-        place, place.empty() ? "" : ": ", "planning needs ", BytesText(bytes),
+        place, place.empty() ? "" : ": ", state->work, " needs ", BytesText(bytes),
         " more memory, beside ", BytesText(before), "; the memory limit is ",
         BytesText(state->limit),
         "; raise the limit (--memory-limit, memory_limit=), or bind smaller dimensions"));

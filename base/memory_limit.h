@@ -1,12 +1,17 @@
 // base/memory_limit.h: Settings::memory_limit, of what is made while a model is read and planned:
 // tensors (base/tensor.cc), what ONNX Runtime computes of constants, and lists of numbers that grow
-// with the model. They take their share before they are allocated.
+// with the model; and of what a run makes outside the engine: tensors, and what ONNX Runtime takes
+// (fallback/limited_allocator.h). They take their share before they are allocated.
 //
 //   const MemoryLimit limit(settings.memory_limit);  // of what this thread does while it exists
 //   const WorkPlace place([&] { return "node '" + node.name + "'"; });  // for the message
 //   Tensor t = Tensor::Zeros(DataType::kFloat, {1024});
 //
 // The last line throws MemoryLimitReached if less is left, which Guarded() catches.
+//
+// The limit belongs to a thread. Work that another thread may do takes it along:
+//
+//   arena.execute(WithMemoryLimit([&] { Work(); }));
 //
 // What programs need is in an estimate instead (provider/memory_budget.h).
 #ifndef ANEMONE_BASE_MEMORY_LIMIT_H_
@@ -32,10 +37,10 @@ class MemoryLimitReached : public std::bad_alloc {
 };
 
 // Limits what this thread takes while it exists, in bytes. 0: no limit. Inside another limit, only
-// that one counts.
+// that one counts. `work`, for messages, outlives the limit.
 class MemoryLimit {
  public:
-  explicit MemoryLimit(int64_t bytes);
+  explicit MemoryLimit(int64_t bytes, const char* work = "planning");
   ~MemoryLimit();
   MemoryLimit(const MemoryLimit&) = delete;
   MemoryLimit& operator=(const MemoryLimit&) = delete;
@@ -52,8 +57,23 @@ class MemoryLimit {
     MemoryLimit* const before_;
   };
 
+  // Of what this thread does; null: it has no limit.
+  static MemoryLimit* Current();
+
+  // While it exists, what this thread takes counts for `limit`, which may be null.
+  class Scope {
+   public:
+    explicit Scope(MemoryLimit* limit);
+    ~Scope();
+    Scope(const Scope&) = delete;
+    Scope& operator=(const Scope&) = delete;
+
+   private:
+    MemoryLimit* const before_;
+  };
+
  private:
-  friend std::shared_ptr<const void> TakeMemory(int64_t bytes);
+  friend std::shared_ptr<const void> TakeAnyMemory(int64_t bytes);
   struct State;
   std::shared_ptr<State> state_;  // what was taken may be released later; null: no limit
 };
@@ -61,6 +81,17 @@ class MemoryLimit {
 // Takes `bytes` of this thread's limit until all copies of the result are gone. Null if there is no
 // limit, or for less than a page. MemoryLimitReached: less is left.
 std::shared_ptr<const void> TakeMemory(int64_t bytes);
+// The same, also for less than a page: for what there may be many of.
+std::shared_ptr<const void> TakeAnyMemory(int64_t bytes);
+
+// Returns a function that calls `work` with the limit that this thread has now.
+template <class Work>
+auto WithMemoryLimit(Work work) {
+  return [work = std::move(work), limit = MemoryLimit::Current()] {
+    const MemoryLimit::Scope scope(limit);
+    return work();
+  };
+}
 
 // Where a thread is, for messages.
 class AnyWorkPlace {

@@ -13,7 +13,9 @@
 #include "base/annotated.h"
 #include "base/deadline.h"
 #include "base/mapped_file.h"
+#include "base/memory_limit.h"
 #include "base/status_macros.h"
+#include "fallback/limited_allocator.h"
 #include "fallback/ort_types.h"
 #include "importer/read/model_files.h"
 
@@ -60,6 +62,16 @@ void Ignore(const OrtApi& api, OrtStatus* status) {
   if (status != nullptr) api.ReleaseStatus(status);
 }
 
+// A call of ONNX Runtime that may take memory. If the limit was reached, the error says so.
+template <class Call>
+absl::Status CallInMemory(const OrtRuntime& runtime, const std::string& where, const Call& call) {
+  (void)TakeLimitText();
+  absl::Status ended = runtime.ToStatus(call(), where);
+  std::string limit = TakeLimitText();
+  if (ended.ok() || limit.empty()) return ended;
+  return absl::ResourceExhaustedError(std::move(limit));
+}
+
 // Creates a session. It is given up when the time of this thread's work is over.
 template <class Create>
 absl::Status CreateInTime(const OrtRuntime& runtime, const std::string& where,
@@ -70,7 +82,9 @@ absl::Status CreateInTime(const OrtRuntime& runtime, const std::string& where,
   const Deadline::Alarm alarm(Deadline::Current(), [&api, options] {
     Ignore(api, api.SessionOptionsSetLoadCancellationFlag(options, true));
   });
-  absl::Status created = runtime.ToStatus(create(), where);
+  const MemoryLimit memory(runtime.memory_limit(), "opening a session of ONNX Runtime");
+  const WorkPlace at(place);
+  absl::Status created = CallInMemory(runtime, where, create);
   if (!created.ok()) ANEMONE_RETURN_IF_ERROR(CheckTime(Phase::kCompile, place));
   return created;
 }
@@ -277,7 +291,8 @@ absl::StatusOr<std::unique_ptr<CpuSession>> CpuSession::FromModel(
     return absl::OkStatus();
   };
   absl::Status status = open(false);
-  if (!status.ok() && !absl::IsDeadlineExceeded(status) && !session->weights_.empty()) {
+  if (!status.ok() && !absl::IsDeadlineExceeded(status) && !absl::IsResourceExhausted(status) &&
+      !session->weights_.empty()) {
     status = open(true);
   }
   ANEMONE_RETURN_IF_ERROR(status);
@@ -357,9 +372,11 @@ absl::Status CpuSession::ReadPorts() {
 // ONNX Runtime ends between two nodes when the time of this thread's work is over.
 template <class Call>
 absl::Status CpuSession::RunInTime(const Call& call) const {
-  Deadline* const deadline = Deadline::Current();
-  if (deadline == nullptr) return runtime_->ToStatus(call(nullptr), where_);
   const auto place = [&] { return where_; };
+  const MemoryLimit memory(runtime_->memory_limit(), "a run");
+  const WorkPlace at(place);
+  Deadline* const deadline = Deadline::Current();
+  if (deadline == nullptr) return CallInMemory(*runtime_, where_, [&] { return call(nullptr); });
   ANEMONE_RETURN_IF_ERROR(CheckTime(Phase::kRun, place));
   const OrtApi& api = runtime_->api();
   OrtRunOptions* raw = nullptr;
@@ -367,7 +384,7 @@ absl::Status CpuSession::RunInTime(const Call& call) const {
   const OrtPtr<OrtRunOptions> options(raw, api.ReleaseRunOptions);
   const Deadline::Alarm alarm(deadline,
                               [&api, raw] { Ignore(api, api.RunOptionsSetTerminate(raw)); });
-  absl::Status ended = runtime_->ToStatus(call(raw), where_);
+  absl::Status ended = CallInMemory(*runtime_, where_, [&] { return call(raw); });
   if (!ended.ok()) ANEMONE_RETURN_IF_ERROR(CheckTime(Phase::kRun, place));
   return ended;
 }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/memory_limit.h"
 #include "base/status_macros.h"
 #include "fallback/cpu_session.h"
 #include "importer/opset/opsets.h"
@@ -27,6 +28,7 @@ absl::StatusOr<std::vector<CpuValue>> RunOnce(const std::shared_ptr<const OrtRun
   options.arena = false;
   options.prepack = false;
   const std::string where = absl::StrCat("constant ", ShortLabel(graph, graph.nodes.front()));
+  const MemoryLimit::Pause taken;  // the importer takes the results before
   ANEMONE_ASSIGN_OR_RETURN(const auto session,
                            CpuSession::FromModel(runtime, where, std::move(model), options));
   return session->Run({}, std::vector<CpuOutput>(wanted.size()));

@@ -18,6 +18,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "base/threads.h"
+#include "fallback/limited_allocator.h"
 #include "onnx/onnx_pb.h"
 
 namespace anemone {
@@ -105,6 +106,7 @@ void Log(void*, OrtLoggingLevel, const char*, const char*, const char*, const ch
 struct Environments {
   std::mutex mutex;
   std::map<std::string, int> references;  // by library
+  std::map<std::string, bool> limited;    // has RegisterLimitedAllocator(); by library
   static Environments& Get() {
     static auto& environments = *new Environments;
     return environments;
@@ -113,7 +115,7 @@ struct Environments {
 
 // All runtimes, and the one that stays open.
 struct Runtimes {
-  using Key = std::tuple<pid_t, std::string, int, AddOrtOperators>;
+  using Key = std::tuple<pid_t, std::string, int, AddOrtOperators, int64_t>;
   std::mutex mutex;
   std::map<Key, std::weak_ptr<const OrtRuntime>> live;
   std::shared_ptr<const OrtRuntime> open;
@@ -191,12 +193,14 @@ absl::StatusOr<std::shared_ptr<const OrtRuntime>> OrtRuntime::Open(
   const std::lock_guard<std::mutex> lock(all.mutex);
   const pid_t process = ::getpid();
   std::weak_ptr<const OrtRuntime>& entry =
-      all.live[{process, library.path, threads, options.operators}];
+      all.live[{process, library.path, threads, options.operators, options.memory_limit}];
   std::shared_ptr<const OrtRuntime> opened = entry.lock();
   if (opened == nullptr) {
     all.Close(process);
+    OrtRuntimeOptions with = options;
+    with.threads = threads;
     std::shared_ptr<OrtRuntime> runtime(
-        new OrtRuntime(*library.api, library.version, library.path, threads, options.operators));
+        new OrtRuntime(*library.api, library.version, library.path, with));
     ANEMONE_RETURN_IF_ERROR(runtime->CreateEnvironment());
     entry = opened = std::move(runtime);
   }
@@ -214,12 +218,11 @@ std::string OrtRuntime::NamedLibrary(const std::string& library) {
 }
 
 OrtRuntime::OrtRuntime(const OrtApi& api, std::string version, std::string library_path,
-                       int threads, AddOrtOperators operators)
+                       OrtRuntimeOptions options)
     : api_(&api),
       version_(std::move(version)),
       library_path_(std::move(library_path)),
-      threads_(threads),
-      operators_(operators),
+      options_(std::move(options)),
       env_(nullptr, api.ReleaseEnv),
       cpu_memory_(nullptr, api.ReleaseMemoryInfo) {}
 
@@ -232,7 +235,7 @@ OrtRuntime::~OrtRuntime() {
   Environments& environments = Environments::Get();
   const std::lock_guard<std::mutex> lock(environments.mutex);
   env_.reset();
-  --environments.references[library_path_];
+  if (--environments.references[library_path_] == 0) environments.limited[library_path_] = false;
 }
 
 absl::Status OrtRuntime::CreateEnvironment() {
@@ -240,7 +243,7 @@ absl::Status OrtRuntime::CreateEnvironment() {
   ANEMONE_RETURN_IF_ERROR(ToStatus(api_->CreateThreadingOptions(&raw_pool), "environment"));
   const OrtPtr<OrtThreadingOptions> pool(raw_pool, api_->ReleaseThreadingOptions);
   // Operators run one after another in a session, so the pool between operators is not used.
-  for (OrtStatus* status : {api_->SetGlobalIntraOpNumThreads(pool.get(), threads_),
+  for (OrtStatus* status : {api_->SetGlobalIntraOpNumThreads(pool.get(), options_.threads),
                             api_->SetGlobalInterOpNumThreads(pool.get(), 1),
                             api_->SetGlobalSpinControl(pool.get(), 0)}) {
     ANEMONE_RETURN_IF_ERROR(ToStatus(status, "environment"));
@@ -258,6 +261,9 @@ absl::Status OrtRuntime::CreateEnvironment() {
   // Without this, official builds send events about sessions to their maker.
   ANEMONE_RETURN_IF_ERROR(ToStatus(api_->DisableTelemetryEvents(env), "environment"));
   const bool is_first = environments.references[library_path_]++ == 0;
+  if (options_.memory_limit > 0 && !std::exchange(environments.limited[library_path_], true)) {
+    ANEMONE_RETURN_IF_ERROR(RegisterLimitedAllocator(*this, env));
+  }
   has_global_pool_ = is_first && TryGlobalPool().ok();
   OrtMemoryInfo* memory = nullptr;
   ANEMONE_RETURN_IF_ERROR(ToStatus(
@@ -282,14 +288,18 @@ absl::StatusOr<OrtPtr<OrtSessionOptions>> OrtRuntime::NewSessionOptions(bool ope
   OrtSessionOptions* raw = nullptr;
   ANEMONE_RETURN_IF_ERROR(ToStatus(api_->CreateSessionOptions(&raw), kWhere));
   OrtPtr<OrtSessionOptions> options(raw, api_->ReleaseSessionOptions);
-  if (operators && operators_ != nullptr)
-    ANEMONE_RETURN_IF_ERROR(ToStatus(operators_(*api_, raw), kWhere));
+  if (operators && options_.operators != nullptr)
+    ANEMONE_RETURN_IF_ERROR(ToStatus(options_.operators(*api_, raw), kWhere));
+  if (options_.memory_limit > 0) {
+    ANEMONE_RETURN_IF_ERROR(
+        ToStatus(api_->AddSessionConfigEntry(raw, "session.use_env_allocators", "1"), kWhere));
+  }
   if (has_global_pool_) {
     ANEMONE_RETURN_IF_ERROR(ToStatus(api_->DisablePerSessionThreads(raw), kWhere));
     return options;
   }
   for (OrtStatus* status :
-       {api_->SetIntraOpNumThreads(raw, threads_), api_->SetInterOpNumThreads(raw, 1),
+       {api_->SetIntraOpNumThreads(raw, options_.threads), api_->SetInterOpNumThreads(raw, 1),
         api_->AddSessionConfigEntry(raw, "session.intra_op.allow_spinning", "0")}) {
     ANEMONE_RETURN_IF_ERROR(ToStatus(status, kWhere));
   }

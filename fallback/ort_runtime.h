@@ -19,6 +19,7 @@
 #ifndef ANEMONE_FALLBACK_ORT_RUNTIME_H_
 #define ANEMONE_FALLBACK_ORT_RUNTIME_H_
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -57,6 +58,9 @@ struct OrtRuntimeOptions {
   // Stay open after the last user has gone, until one with other options is opened. Opening takes
   // longer than loading a small model.
   bool stays_open = false;
+  // Of what one session makes while it is opened, and in each run (base/memory_limit.h), in bytes.
+  // Memory that was freed is given back to the system at once, which costs time. 0: no limit.
+  int64_t memory_limit = 0;
 };
 
 class OrtRuntime {
@@ -74,7 +78,8 @@ class OrtRuntime {
 
   const std::string& version() const { return version_; }
   const std::string& library_path() const { return library_path_; }
-  int threads() const { return threads_; }
+  int threads() const { return options_.threads; }
+  int64_t memory_limit() const { return options_.memory_limit; }
 
   // False if each session has a separate pool.
   bool has_global_pool() const { return has_global_pool_; }
@@ -92,8 +97,8 @@ class OrtRuntime {
   absl::Status ToStatus(OrtStatus* status, absl::string_view where) const;
 
  private:
-  OrtRuntime(const OrtApi& api, std::string version, std::string library_path, int threads,
-             AddOrtOperators operators);
+  OrtRuntime(const OrtApi& api, std::string version, std::string library_path,
+             OrtRuntimeOptions options);
   absl::Status CreateEnvironment();
   // Ok if sessions can use the environment's pool. The program may have created the environment
   // without one.
@@ -102,8 +107,7 @@ class OrtRuntime {
   const OrtApi* api_;
   const std::string version_;
   const std::string library_path_;
-  const int threads_;
-  const AddOrtOperators operators_;
+  const OrtRuntimeOptions options_;
   bool has_global_pool_ = true;
   const OwnProcess process_;
   OrtPtr<OrtEnv> env_;

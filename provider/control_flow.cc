@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -11,6 +12,7 @@
 #include "base/annotated.h"
 #include "base/bool_element.h"
 #include "base/deadline.h"
+#include "base/memory_limit.h"
 #include "base/status_macros.h"
 #include "importer/infer/trips.h"
 #include "importer/opset/opsets.h"
@@ -57,7 +59,10 @@ class ControlFlow::Stacks {
   absl::Status Add(absl::Span<const RunValue> results) {
     for (size_t i = 0; i < made_.size(); ++i) {
       ANEMONE_ASSIGN_OR_RETURN(made_[i].emplace_back(), results[first_ + i].ToTensor());
+      const auto bytes = static_cast<int64_t>(made_[i].back().bytes().size());
+      uncounted_ += kAroundTensor + (bytes < kCountedAlone ? bytes : 0);
     }
+    if (uncounted_ >= kTakenAtOnce) taken_.push_back(TakeMemory(std::exchange(uncounted_, 0)));
     return absl::OkStatus();
   }
 
@@ -106,6 +111,10 @@ class ControlFlow::Stacks {
   const Graph& body_;
   const size_t first_;
   std::vector<std::vector<Tensor>> made_;  // by output and iteration
+  // Many small results are much together: shares of the memory limit, and bytes without one.
+  static constexpr int64_t kAroundTensor = 256, kCountedAlone = 4096, kTakenAtOnce = 1 << 16;
+  std::vector<std::shared_ptr<const void>> taken_;
+  int64_t uncounted_ = 0;
 };
 
 ControlFlow::ControlFlow(const Graph& graph, const Node& node) : graph_(graph), node_(node) {}

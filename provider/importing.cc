@@ -14,14 +14,18 @@
 namespace anemone {
 
 absl::StatusOr<std::shared_ptr<const OrtRuntime>> OpenRuntime(int threads,
-                                                              const std::string& library) {
-  return OrtRuntime::Open(
-      {.threads = threads, .library = library, .operators = AddCustomOps, .stays_open = true});
+                                                              const std::string& library,
+                                                              int64_t memory_limit) {
+  return OrtRuntime::Open({.threads = threads,
+                           .library = library,
+                           .operators = AddCustomOps,
+                           .stays_open = true,
+                           .memory_limit = memory_limit});
 }
 
 absl::StatusOr<std::shared_ptr<const OrtRuntime>> LazyRuntime::Get() {
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (!runtime_) runtime_ = OpenRuntime(threads_, library_);
+  if (!runtime_) runtime_ = OpenRuntime(threads_, library_, memory_limit_);
   return *runtime_;
 }
 

@@ -3,6 +3,7 @@
 #ifndef ANEMONE_PROVIDER_IMPORTING_H_
 #define ANEMONE_PROVIDER_IMPORTING_H_
 
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -18,14 +19,15 @@ namespace anemone {
 
 // Like OrtRuntime::Open(). Sessions of the runtime know the operators of ai.anemone.
 absl::StatusOr<std::shared_ptr<const OrtRuntime>> OpenRuntime(int threads,
-                                                              const std::string& library = "");
+                                                              const std::string& library = "",
+                                                              int64_t memory_limit = 0);
 
 // Opens ONNX Runtime on first use, because it takes about 25 MB and many models do not need it.
 // Thread-safe.
 class LazyRuntime {
  public:
-  explicit LazyRuntime(int threads, std::string library = "")
-      : threads_(threads), library_(std::move(library)) {}
+  explicit LazyRuntime(int threads, std::string library = "", int64_t memory_limit = 0)
+      : threads_(threads), library_(std::move(library)), memory_limit_(memory_limit) {}
   absl::StatusOr<std::shared_ptr<const OrtRuntime>> Get();
 
   // If constants of the model could not be computed because ONNX Runtime is missing: replaces the
@@ -35,6 +37,7 @@ class LazyRuntime {
  private:
   int threads_;
   std::string library_;
+  int64_t memory_limit_;
   std::mutex mutex_;
   std::optional<absl::StatusOr<std::shared_ptr<const OrtRuntime>>> runtime_;
 };

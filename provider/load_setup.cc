@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/model_limits.h"
 #include "base/status_macros.h"
 #include "base/threads.h"
 #include "provider/adapters/row_proof.h"
@@ -25,6 +26,7 @@ absl::StatusOr<LoadSetup> MakeLoadSetup(const Settings& settings, Bucketing::Imp
                                         const std::string& path,
                                         std::shared_ptr<const std::string> bytes) {
   ANEMONE_RETURN_IF_ERROR(CheckRunSettings(settings));
+  const ModelLimits limits(settings.limits);  // the cache lists the model's files
   LoadSetup setup{
       .settings = settings,
       // With operators of ai.anemone ONNX Runtime refuses the file, and reads nodes instead.
@@ -39,7 +41,7 @@ absl::StatusOr<LoadSetup> MakeLoadSetup(const Settings& settings, Bucketing::Imp
   ANEMONE_ASSIGN_OR_RETURN(setup.software.numerics, NumericsMode::Parse(settings.numerics));
   setup.memory = std::make_shared<MemoryBudget>(settings.memory_limit);
   const int threads = ThreadsOf(settings.threads);
-  setup.runtime = std::make_shared<LazyRuntime>(threads, settings.ort_library);
+  setup.runtime = std::make_shared<LazyRuntime>(threads, settings.ort_library, settings.memory_limit);
   setup.arena = std::make_shared<tbb::task_arena>(threads);
   setup.warnings = std::make_shared<RangeWarnings>();
   setup.watch = std::make_shared<RangeWatch>(

@@ -103,6 +103,7 @@ absl::Status LoadedModel::TakeResources(const LoadSetup& setup, const MemoryNeed
   watch = setup.watch;
   notes = setup.notes;
   observed = setup.settings.hazards;
+  memory_limit = setup.settings.memory_limit;
   const std::string& path = setup.file.path;
   ANEMONE_ASSIGN_OR_RETURN(memory, setup.memory->Take(path.empty() ? "the model" : path, need));
   return absl::OkStatus();

@@ -73,7 +73,8 @@ struct LoadedModel {
   std::shared_ptr<tbb::task_arena> arena;
   std::vector<PortInfo> inputs, outputs;
   LoadTimes load_times;
-  bool observed = false;  // loaded with Settings::hazards
+  int64_t memory_limit = 0;  // Settings::memory_limit, which bounds each run too
+  bool observed = false;     // loaded with Settings::hazards
   // The programs of several sizes, if there are buckets or free dimensions. If not null, it has all
   // except inputs and outputs.
   std::unique_ptr<Bucketed> sizes;

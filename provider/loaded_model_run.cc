@@ -3,6 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/deadline.h"
+#include "base/memory_limit.h"
 #include "base/status_macros.h"
 #include "provider/loaded_model.h"
 
@@ -19,8 +20,9 @@ absl::StatusOr<NamedValues> LoadedModel::Run(NamedValues given, Trace* trace, Ha
                            InputsInOrder(planned.model.graph, inputs, std::move(given)));
   absl::StatusOr<std::vector<OnnxValue>> results;
   const std::shared_ptr<Scheduler> current = scheduler.Get();
-  arena->execute(
-      WithDeadline([&] { results = current->Run(std::move(values), trace, hazards, resident); }));
+  const MemoryLimit limit(memory_limit, "a run");
+  arena->execute(WithMemoryLimit(WithDeadline(
+      [&] { results = current->Run(std::move(values), trace, hazards, resident); })));
   ANEMONE_RETURN_IF_ERROR(results.status());
   NamedValues named;
   for (size_t i = 0; i < outputs.size(); ++i) {

@@ -13,12 +13,15 @@
 #include "absl/strings/str_cat.h"
 #include "base/annotated.h"
 #include "base/deadline.h"
+#include "base/guarded.h"
+#include "base/memory_limit.h"
 #include "base/status_macros.h"
 #include "base/steady_now.h"
 #include "fallback/from_onnx_value.h"
 #include "importer/opset/opsets.h"
 #include "importer/write/to_onnx.h"
 #include "provider/crossing.h"
+#include "provider/failed_node.h"
 #include "provider/row_blocks.h"
 #include "provider/run_state.h"
 #include "provider/scheduler.h"
@@ -160,7 +163,7 @@ class Scheduler::Runner {
   }
 
   void Start(int segment) {
-    tasks_->run(WithDeadline([this, segment] { RunFrom(segment); }));
+    tasks_->run(WithMemoryLimit(WithDeadline([this, segment] { RunFrom(segment); })));
   }
 
   // Runs the segment, then one of those that waited for it, and so on. Starts the others.
@@ -178,20 +181,30 @@ class Scheduler::Runner {
   }
 
   void RunOne(int segment) {
+    if (failed_) return;
     const absl::Time start = Begun();
-    const bool on_engine = s_.programs_[segment] != nullptr;
-    const bool has_bodies = s_.control_flow_[segment] != nullptr;
-    const bool writes = HasRowWrites(s_.graph_, s_.plan_.segments[segment]);
-    absl::Status status = failed_      ? absl::OkStatus()
-                          : on_engine  ? RunProgram(segment)
-                          : has_bodies ? RunControlFlow(segment)
-                          : writes     ? WriteRows(segment)
-                                       : RunCpu(segment);
+    const auto label = [&]() -> std::string {
+      const std::vector<NodeId>& nodes = s_.plan_.segments[segment].nodes;
+      return nodes.empty() ? "" : ShortLabel(s_.graph_, s_.graph_.nodes[nodes.front()]);
+    };
+    const WorkPlace place(label);
+    // An exception here would pass by PutBackRows().
+    absl::Status status = Guarded("run the model", [&] { return RunByKind(segment); });
+    if (status.ok()) status = CheckTime(Phase::kRun, label);
     if (trace_ != nullptr) {
       Note("segment",
-           absl::StrCat(on_engine ? "engine " : "CPU ", s_.plan_.first_segment + segment), start);
+           absl::StrCat(s_.programs_[segment] != nullptr ? "engine " : "CPU ",
+                        s_.plan_.first_segment + segment),
+           start);
     }
     if (!status.ok()) Fail(std::move(status));
+  }
+
+  absl::Status RunByKind(int segment) {
+    if (s_.programs_[segment] != nullptr) return RunProgram(segment);
+    if (s_.control_flow_[segment] != nullptr) return RunControlFlow(segment);
+    if (HasRowWrites(s_.graph_, s_.plan_.segments[segment])) return WriteRows(segment);
+    return RunCpu(segment);
   }
 
   absl::Status RunProgram(int index) {
@@ -268,10 +281,10 @@ class Scheduler::Runner {
       inputs.push_back(std::move(value));
     }
     std::vector<CpuOutput> places(segment.outputs.size());
-    ANEMONE_ASSIGN_OR_RETURN(std::vector<CpuValue> results,
-                             (*s_.cpu_parts_)[index].segment->Run(inputs, places));
-    for (size_t i = 0; i < results.size(); ++i) {
-      ANEMONE_RETURN_IF_ERROR(Publish(segment.outputs[i], {Tensor(), std::move(results[i])}));
+    auto results = (*s_.cpu_parts_)[index].segment->Run(inputs, places);
+    if (!results.ok()) return WithFailedNode(results.status(), s_.graph_);
+    for (size_t i = 0; i < results->size(); ++i) {
+      ANEMONE_RETURN_IF_ERROR(Publish(segment.outputs[i], {Tensor(), std::move((*results)[i])}));
     }
     return absl::OkStatus();
   }

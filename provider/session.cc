@@ -75,6 +75,7 @@ Session::~Session() = default;
 
 absl::StatusOr<Session> Session::Of(const LoadSetup& setup) {
   ANEMONE_ASSIGN_OR_RETURN(std::shared_ptr<const LoadedModel> loaded, LoadedModel::Load(setup));
+  ANEMONE_RETURN_IF_ERROR(CheckTime(Phase::kCompile));  // of what was not interrupted
   ANEMONE_ASSIGN_OR_RETURN(const auto model, CurrentModel::Make(setup, loaded));
   if (setup.settings.state.empty()) return Session(model, nullptr);
   ANEMONE_ASSIGN_OR_RETURN(

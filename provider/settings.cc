@@ -267,7 +267,10 @@ const Setting kSettings[] = {
      .help = "K, M and G (or KiB, MiB, GiB) are powers of 1024; KB, MB and GB are powers of 1000. "
              "It limits the constants that planning makes, before each is made, and then what the "
              "program needs, by an estimate before it is compiled: weights, values between nodes, "
-             "and surfaces, for one run at a time. 0: no limit.",
+             "and surfaces, for one run at a time. In each run it limits the tensors that are made "
+             "outside the engine, and what ONNX Runtime takes for them; then ONNX Runtime gives "
+             "memory back at once, which costs time. SECURITY.md says what does not count. 0: no "
+             "limit.",
      .store = StoreMemoryLimit},
     {.name = "time_limit",
      .flag = "time-limit",
@@ -278,7 +281,7 @@ const Setting kSettings[] = {
      .brief = "End with an error if loading a model, or a run, takes longer.",
      .help = "Loading is reading, planning and compiling. The error names the node that was "
              "reached. Work stops between two nodes; one node, or one pass of planning over a "
-             "segment, is not interrupted. 0: no limit.",
+             "segment, is not interrupted, and ends with the error afterwards. 0: no limit.",
      .store = StoreTimeLimit},
     {.name = "limits",
      .flag = "limit",

@@ -57,6 +57,28 @@ TEST(MemoryLimit, WhatIsFreedIsLeftAgain) {
   EXPECT_TRUE(MakeBytes(kMiB).ok());
 }
 
+TEST(MemoryLimit, SmallThingsCountWhereThereAreMany) {
+  const MemoryLimit limit(1024, "a run");
+  EXPECT_EQ(TakeMemory(1000).use_count(), 0);
+  const auto kept = TakeAnyMemory(1000);
+  EXPECT_THAT(Guarded("take memory",
+                      []() -> absl::Status {
+                        (void)TakeAnyMemory(1000);
+                        return absl::OkStatus();
+                      }),
+              StatusIs(StatusCode::kResourceExhausted, HasSubstr("a run needs 1000 B more")));
+}
+
+TEST(MemoryLimit, AnotherThreadMayTakeItAlong) {
+  const MemoryLimit limit(kMiB);
+  bool is_limited = false;
+  const auto work = WithMemoryLimit([&] { is_limited = !MakeBytes(2 * kMiB).ok(); });
+  std::thread(work).join();
+  EXPECT_TRUE(is_limited);
+  std::thread([&] { is_limited = MemoryLimit::Current() != nullptr; }).join();
+  EXPECT_FALSE(is_limited);
+}
+
 TEST(MemoryLimit, ATensorMayOutliveTheLimit) {
   std::optional<Tensor> tensor;
   {

@@ -42,6 +42,11 @@ class TimeLimits(AttackTest):
                        "{ n = Add(p, q) m = Sin(n) }>(s, x) }")
         self.stopped(self.write(made), "run", limit=0.5, saying=["running"])
 
+    def test_one_node_that_takes_longer_is_noticed_when_it_ends(self):
+        size = [1, 1024, 1024] if SANITIZED else [1, 5000, 5000]
+        path = self.write(model([helper.make_node("MatMul", ["x", "x"], ["y"])], [tensor("x", size)], [tensor("y", size)]))
+        self.stopped(path, "run", "--no-cache", limit=1, saying=["running", "(MatMul)"])
+
     def test_reading_and_planning(self):
         nodes = [helper.make_node("Add" if i % 3 else "Softmax", [f"v{i}"] * (2 if i % 3 else 1), [f"v{i + 1}"])
                  for i in range(60_000)]
@@ -90,6 +95,27 @@ class MemoryLimits(AttackTest):
             words = [*words, path, "--memory-limit", "256M"]
             # x alone is 1 GiB.
             self.expect_error(bounded(*words, most_bytes=1 << 30), "needs about", "the memory limit is 256")
+
+    def test_sizes_that_are_known_only_in_a_run(self):
+        size = ("m = ReduceMax<keepdims = 0>(x) c = Constant<value_float = 1000000000.0>() f = Add(m, c) "
+                "n = Cast<to = 7>(f) z = Constant<value_ints = [0]>() u = Unsqueeze(n, z)")
+        loop = ("n = Constant<value_int = 1000000000000>() w, y = Loop(n, , x) <body = b (int64 i, bool k, float[4] v) "
+                "=> (bool o, float[4] w, float[4] s) {{ o = Identity(k) w = {}(v) s = {}(v) }}>")
+        for what, text in {"one tensor": f"{size} y = ConstantOfShape(u)",
+                           "a part without ONNX Runtime": f"{size} i = ConstantOfShape<value = int64[1] {{1}}>(u) "
+                                                          "y = Cast<to = 1>(i)",
+                           "results of iterations on the engine": loop.format("Relu", "Sigmoid"),
+                           "results of iterations on the CPU": loop.format("Asinh", "Acosh")}.items():
+            made = of_text(f"(float[4] x) => (float y) {{ {text} }}")
+            made.graph.output[0].type.tensor_type.ClearField("shape")
+            path = self.write(made)
+            for words in ([], ["--policy", "cpu"]):
+                with self.subTest(what, words=words):
+                    self.expect_error(bounded("run", path, *words, "--memory-limit", "16M", most_bytes=2 << 30),
+                                      "a run needs ", "the memory limit is 16.0 MiB; raise the limit (--memory-limit")
+        made = of_text(f"(float[4] x) => (float[n] y) {{ {size.replace('1000000000.0', '1000.0')} y = ConstantOfShape(u) }}")
+        done = anemone("run", self.write(made), "--memory-limit", "16M")
+        self.assertEqual(0, done.returncode, done.stderr)
 
     def test_bench_is_refused_before_it_makes_inputs(self):
         path = self.write(model([helper.make_node("Relu", ["x"], ["y"])], [tensor("x", [1 << 28])],

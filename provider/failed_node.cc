@@ -1,0 +1,40 @@
+#include "provider/failed_node.h"
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
+#include "importer/opset/opsets.h"
+
+namespace anemone {
+
+absl::Status WithFailedNode(const absl::Status& status, const Graph& graph) {
+  constexpr absl::string_view kBefore = "while running ", kAfter = " node. Name:''";
+  constexpr size_t kMostListed = 3;
+  const absl::string_view message = status.message();
+  const size_t after = message.find(kAfter);
+  const size_t before = message.rfind(kBefore, after);
+  if (after == message.npos || before == message.npos) return status;
+  const size_t from = before + kBefore.size();
+  const absl::string_view op = message.substr(from, after - from);
+  std::vector<std::string> labels;
+  size_t count = 0;
+  for (const Node& node : graph.nodes) {
+    if (!node.name.empty() || node.op_type != op) continue;
+    if (++count <= kMostListed) labels.push_back(ShortLabel(graph, node));
+  }
+  if (count == 0) return status;
+  absl::Status named(status.code(),
+                     absl::StrCat(message, "; the failed node is ", count > 1 ? "one of " : "",
+                                  absl::StrJoin(labels, ", "),
+                                  count > kMostListed ? absl::StrCat(" (", count, " in all)") : "",
+                                  "; change its inputs or the model"));
+  status.ForEachPayload([&](absl::string_view type, const absl::Cord& payload) {
+    named.SetPayload(type, payload);
+  });
+  return named;
+}
+
+}  // namespace anemone
