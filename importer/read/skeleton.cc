@@ -2,6 +2,7 @@
 
 #include <google/protobuf/io/coded_stream.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <optional>
@@ -10,8 +11,10 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "base/byte_sizes.h"
 #include "base/give_back_large.h"
 #include "base/model_limits.h"
+#include "base/stack_room.h"
 #include "base/status_macros.h"
 
 namespace anemone {
@@ -108,6 +111,10 @@ enum WireType : uint32_t { kVarint = 0, kFixed64 = 1, kLengthDelimited = 2, kFix
 
 constexpr int kLengthBytes = 5;
 
+// Measured with nested Ifs, of which each is three messages (tests/cli/model_limits_test.py).
+constexpr int64_t kStackOfAll = 128 << 10, kStackOfMessage = 4 << 10;
+constexpr int kShallow = 12;  // a thread of any system has the stack for this
+
 struct Field {
   uint32_t number = 0;
   WireType type = kVarint;
@@ -125,7 +132,10 @@ class Walker {
         most_depth_(ValueOf(ModelLimit::kNesting)),
         longest_string_(ValueOf(ModelLimit::kStringBytes)) {}
 
-  absl::Status WalkModel() { return Walk(Message::kModel, 0, file_.size(), 0); }
+  absl::Status WalkModel() {
+    ANEMONE_RETURN_IF_ERROR(Walk(Message::kModel, 0, file_.size(), 0));
+    return CheckStack();
+  }
   const std::string& skeleton() const { return out_; }
   std::vector<Payload>& payloads() { return payloads_; }
 
@@ -137,12 +147,14 @@ class Walker {
   absl::StatusOr<uint64_t> ReadVarint(Message message, size_t* at, size_t end) const;
   absl::Status Copy(size_t begin, size_t end);
   absl::Status CheckString(const Field& field) const;
+  absl::Status CheckStack() const;
   void AppendVarint(uint64_t value);
   absl::Status Damaged(Message message, size_t at, absl::string_view what) const;
 
   absl::string_view file_;
   const size_t payload_from_;
   const int64_t most_bytes_, most_depth_, longest_string_;
+  int deepest_ = 0;
   std::string out_;
   std::vector<Payload> payloads_;
 };
@@ -232,6 +244,19 @@ void Walker::AppendVarint(uint64_t value) {
   out_.push_back(static_cast<char>(value));
 }
 
+// Reading, folding, planning and ONNX Runtime go into each body within those around it.
+absl::Status Walker::CheckStack() const {
+  if (deepest_ <= kShallow) return absl::OkStatus();  // do not ask the system
+  const int64_t need = kStackOfAll + deepest_ * kStackOfMessage;
+  const int64_t left = StackLeft();
+  if (left >= need) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrCat(
+      "graphs are nested ", deepest_, " messages deep, which needs ", BytesText(need),
+      " of stack, but this thread has ", BytesText(left),
+      " left; load the model in a thread with a larger stack (ulimit -s, "
+      "threading.stack_size()), or flatten the model"));
+}
+
 // Copies the fields of one message; all bytes between two children are copied at once.
 absl::Status Walker::Walk(Message message, size_t begin, size_t end, int depth) {
   if (depth > most_depth_) {
@@ -239,6 +264,7 @@ absl::Status Walker::Walk(Message message, size_t begin, size_t end, int depth) 
                      absl::StrCat("at byte ", begin, ": graphs or types are nested too deep,"),
                      "flatten the model");
   }
+  deepest_ = std::max(deepest_, depth);
   size_t copied = begin;
   for (size_t at = begin; at < end;) {
     ANEMONE_ASSIGN_OR_RETURN(const Field field, ReadField(message, at, end));

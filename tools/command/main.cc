@@ -18,6 +18,7 @@
 #include "absl/strings/str_split.h"
 #include "anemone/version.h"
 #include "base/guarded.h"
+#include "base/model_limits.h"
 #include "base/near_names.h"
 #include "base/wrapped_text.h"
 #include "provider/temporaries.h"
@@ -255,7 +256,9 @@ int ParseAndRun(const Command* asked, int argc, char** argv) {
   }
   if (mark != end) options.arguments.insert(options.arguments.end(), mark + 1, end);
   for (const Command& command : Commands()) {
-    if (app.got_subcommand(command.name)) return Execute(command, options);
+    if (!app.got_subcommand(command.name)) continue;
+    const ModelLimits limits(options.settings.limits);  // for each reader of the command
+    return Execute(command, options);
   }
   return kExitUsage;
 }
