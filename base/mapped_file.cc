@@ -21,9 +21,15 @@ namespace {
 
 absl::Status SystemError(const std::string& path, absl::string_view what) {
   const int error = errno;
+  if (path.empty()) return absl::NotFoundError("the path of a file is empty; give a path");
   if (error == ENOENT || error == ENOTDIR)
-    return absl::NotFoundError(absl::StrCat(path, ": no such file"));
-  return absl::ErrnoToStatus(error, absl::StrCat(path, ": ", what));
+    return absl::NotFoundError(absl::StrCat(path, ": no such file; check the path"));
+  absl::Status status = absl::ErrnoToStatus(error, absl::StrCat(path, ": ", what));
+  if (error != ENOMEM && error != ENODEV) return status;
+  return absl::Status(status.code(),
+                      absl::StrCat(status.message(),
+                                   "; give the process more memory, or copy the file to a disk "
+                                   "whose files can be mapped"));
 }
 
 // A file up to this size is read: its few pages cost less to copy than to map. Measured on Linux.
@@ -151,7 +157,7 @@ absl::StatusOr<std::shared_ptr<const MappedFile>> MappedFile::Map(int file,
     return absl::InvalidArgumentError(
         absl::StrCat(path, ": is a device or a pipe; save its contents to a file first"));
   }
-  if (info.st_size == 0) return absl::DataLossError(absl::StrCat(path, ": is empty"));
+  if (info.st_size == 0) return absl::DataLossError(absl::StrCat(path, ": is empty; write it again"));
   const Identity identity = IdentityOf(info);
   if (auto known = FindMapped(identity)) return known;
   const auto size = static_cast<size_t>(info.st_size);

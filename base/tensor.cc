@@ -100,7 +100,8 @@ absl::StatusOr<int64_t> ElementCount(absl::Span<const int64_t> dims) {
       empty = true;
     } else if (dim > kMostElements / count) {
       return absl::InvalidArgumentError(
-          absl::StrCat("shape ", DimsToString(dims), " overflows: more than 2^58 elements"));
+          absl::StrCat("shape ", DimsToString(dims), " overflows: more than 2^58 elements; make "
+                       "its dimensions smaller"));
     } else {
       count *= dim;
     }
@@ -109,6 +110,11 @@ absl::StatusOr<int64_t> ElementCount(absl::Span<const int64_t> dims) {
 }
 
 std::string DimsToString(absl::Span<const int64_t> dims) {
+  constexpr size_t kMostShown = 32;
+  if (dims.size() > kMostShown) {
+    return absl::StrCat(absl::StrJoin(dims.first(kMostShown), "x"), "x... (", dims.size(),
+                        " dimensions)");
+  }
   return dims.empty() ? "scalar" : absl::StrJoin(dims, "x");
 }
 

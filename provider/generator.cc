@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/annotated.h"
 #include "base/status_macros.h"
+#include "base/usage_error.h"
 #include "provider/compiled/compiled_model.h"
 #include "provider/decoder.h"
 #include "provider/ports.h"
@@ -103,9 +104,12 @@ absl::Status Generator::State::Explained(const absl::Status& status, int64_t end
     return std::find(row.begin() + past, row.begin() + end, *index) != row.begin() + end;
   });
   if (is_token && (*index < past || *index >= end)) {
-    return Annotated(status, absl::StrCat("generate: the model has no token ", *index));
+    return UsageError(absl::StrCat("generate: the model has no token ", *index,
+                                   "; give tokens of its vocabulary"));
   }
-  return Annotated(status, absl::StrCat(context, " is longer than the positions of the model"));
+  return absl::Status(status.code(),
+                      absl::StrCat(context, " is longer than the positions of the model (index ",
+                                   *index, "); give or generate fewer tokens"));
 }
 
 Generator::Generator(std::unique_ptr<State> state) : state_(std::move(state)) {}

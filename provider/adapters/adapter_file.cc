@@ -188,7 +188,9 @@ absl::StatusOr<AdapterFile> ReadOnnxAdapter(const std::string& path) {
 absl::StatusOr<AdapterFile> ReadAdapterFile(const std::string& path) {
   if (absl::EndsWith(path, ".safetensors")) return ReadPeft(path);
   if (absl::EndsWith(path, ".onnx_adapter")) return ReadOnnxAdapter(path);
-  return Invalid(absl::StrCat(path, ": want a .safetensors of PEFT or an .onnx_adapter"));
+  return Invalid(absl::StrCat(path,
+                              ": want a .safetensors of PEFT or an .onnx_adapter; convert the "
+                              "adapter to one of them"));
 }
 
 }  // namespace anemone

@@ -102,7 +102,8 @@ class EntryWriter {
     }
     std::string bytes;
     if (proto_.ByteSizeLong() > kMostBytes || !proto_.SerializeToString(&bytes)) {
-      return absl::ResourceExhaustedError("package: the constants of CPU segments are too large");
+      return absl::ResourceExhaustedError("package: the constants of CPU segments are too large; let more nodes run on the engine, "
+          "or run the model itself");
     }
     AddSection(kSection, bytes);
     if (facts.places != nullptr) AddSection(kPlaces, WriteNetworkText(facts.places->ToJson()));
@@ -351,7 +352,8 @@ absl::StatusOr<Package> ToPackage(const Graph& graph, const Plan& plan,
                                   std::vector<Tensor> sources) {
   for (const Segment& segment : plan.segments) {
     if (segment.bodies.empty()) continue;
-    return absl::UnimplementedError("package: a body has an engine segment");
+    return absl::UnimplementedError("package: the body of an If, Loop or Scan has an engine segment; run the model itself, or "
+        "plan it with --policy cpu");
   }
   Package package{.target = plan.target,
                   .route = plan.route,

@@ -80,11 +80,15 @@ class CheckKeywords(TypedDict, total=False):
     # Refuse a model that needs more memory. K, M and G (or KiB, MiB, GiB) are powers of 1024; KB,
     # MB and GB are powers of 1000. It limits the constants that planning makes, before each is
     # made, and then what the program needs, by an estimate before it is compiled: weights, values
-    # between nodes, and surfaces, for one run at a time. 0: no limit. Default: 0.
+    # between nodes, and surfaces, for one run at a time. In each run it limits the tensors that
+    # are made outside the engine, and what ONNX Runtime takes for them; then ONNX Runtime gives
+    # memory back at once, which costs time. SECURITY.md says what does not count. 0: no limit.
+    # Default: 0.
     memory_limit: int | str
     # End with an error if loading a model, or a run, takes longer. Loading is reading, planning
     # and compiling. The error names the node that was reached. Work stops between two nodes; one
-    # node, or one pass of planning over a segment, is not interrupted. 0: no limit. Default: 0.
+    # node, or one pass of planning over a segment, is not interrupted, and ends with the error
+    # afterwards. 0: no limit. Default: 0.
     time_limit: float
     # Change a limit of what a model may ask for, as in nodes=100000 or tensor-bytes=1G. A model
     # beyond a limit is refused, and the error names the limit. The limits are model-bytes,
@@ -177,11 +181,15 @@ class SessionKeywords(TypedDict, total=False):
     # Refuse a model that needs more memory. K, M and G (or KiB, MiB, GiB) are powers of 1024; KB,
     # MB and GB are powers of 1000. It limits the constants that planning makes, before each is
     # made, and then what the program needs, by an estimate before it is compiled: weights, values
-    # between nodes, and surfaces, for one run at a time. 0: no limit. Default: 0.
+    # between nodes, and surfaces, for one run at a time. In each run it limits the tensors that
+    # are made outside the engine, and what ONNX Runtime takes for them; then ONNX Runtime gives
+    # memory back at once, which costs time. SECURITY.md says what does not count. 0: no limit.
+    # Default: 0.
     memory_limit: int | str
     # End with an error if loading a model, or a run, takes longer. Loading is reading, planning
     # and compiling. The error names the node that was reached. Work stops between two nodes; one
-    # node, or one pass of planning over a segment, is not interrupted. 0: no limit. Default: 0.
+    # node, or one pass of planning over a segment, is not interrupted, and ends with the error
+    # afterwards. 0: no limit. Default: 0.
     time_limit: float
     # Change a limit of what a model may ask for, as in nodes=100000 or tensor-bytes=1G. A model
     # beyond a limit is refused, and the error names the limit. The limits are model-bytes,

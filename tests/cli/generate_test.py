@@ -139,9 +139,10 @@ class Generate(CliTest):
         path = self.write(decoder(layers=1))
         for tokens in ("5,17,9999", ",".join(["5"] * 60 + ["9999"])):
             done = anemone("generate", path, "--tokens", tokens)
-            self.assertEqual(1, done.returncode)
-            self.assertIn("the model has no token 9999: ", done.stderr)
+            self.assertEqual(2, done.returncode)
+            self.assertIn("the model has no token 9999; give tokens", done.stderr)
             self.assertNotIn("context", done.stderr)
+            self.assertNotIn("reset", done.stderr)
 
     def test_sampling_stops_and_seeds(self):
         path = self.write(decoder(layers=1))

@@ -374,6 +374,9 @@ int RunCommand(const Options& options) {
                                   "=...: no row has it; name it in --row-adapters, or give the "
                                   "file alone"));
   }
+  if (!options.row_adapters.empty() && adapters.empty()) {
+    return FailUsage("--row-adapters: there is no adapter; give each with --adapter NAME=FILE");
+  }
   for (const char* flag : {"hazards", "profile", "bucket"}) {
     if (options.row_adapters.empty() || options.given.count(flag) == 0) continue;
     return FailUsage(absl::StrCat("--", flag,

@@ -11,8 +11,10 @@ namespace anemone {
 namespace {
 
 using onnx::TensorProto;
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::Lt;
 using testing::SizeIs;
 
 TEST(Tensor, CountsElementsAndBytes) {
@@ -28,6 +30,8 @@ TEST(Tensor, CountsElementsAndBytes) {
   EXPECT_EQ(ByteSize(DataType::kComplex128, {2}), 32);
   EXPECT_EQ(DimsToString({}), "scalar");
   EXPECT_EQ(DimsToString({1, 3}), "1x3");
+  EXPECT_THAT(DimsToString(std::vector<int64_t>(100, 7)),
+              AllOf(SizeIs(Lt(100)), HasSubstr("7x7... (100 dimensions)")));
 }
 
 TEST(Tensor, OwnedViewedFilled) {
