@@ -157,7 +157,8 @@ absl::StatusOr<std::shared_ptr<const MappedFile>> MappedFile::Map(int file,
     return absl::InvalidArgumentError(
         absl::StrCat(path, ": is a device or a pipe; save its contents to a file first"));
   }
-  if (info.st_size == 0) return absl::DataLossError(absl::StrCat(path, ": is empty; write it again"));
+  if (info.st_size == 0)
+    return absl::DataLossError(absl::StrCat(path, ": is empty; write it again"));
   const Identity identity = IdentityOf(info);
   if (auto known = FindMapped(identity)) return known;
   const auto size = static_cast<size_t>(info.st_size);

@@ -99,9 +99,9 @@ absl::StatusOr<int64_t> ElementCount(absl::Span<const int64_t> dims) {
     if (dim == 0) {
       empty = true;
     } else if (dim > kMostElements / count) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("shape ", DimsToString(dims), " overflows: more than 2^58 elements; make "
-                       "its dimensions smaller"));
+      return absl::InvalidArgumentError(absl::StrCat("shape ", DimsToString(dims),
+                                                     " overflows: more than 2^58 elements; make "
+                                                     "its dimensions smaller"));
     } else {
       count *= dim;
     }

@@ -1,5 +1,5 @@
-// fallback/limited_allocator.h: an allocator for ONNX Runtime that takes its memory from the limit of
-// the thread that asks (base/memory_limit.h). Without a limit it only allocates.
+// fallback/limited_allocator.h: an allocator for ONNX Runtime that takes its memory from the limit
+// of the thread that asks (base/memory_limit.h). Without a limit it only allocates.
 //
 // It counts the tensors that nodes make and the scratch memory that they ask the session for. It
 // does not see what they take by operator new, such as the characters of strings, nor what threads

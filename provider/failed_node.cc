@@ -31,9 +31,8 @@ absl::Status WithFailedNode(const absl::Status& status, const Graph& graph) {
                                   absl::StrJoin(labels, ", "),
                                   count > kMostListed ? absl::StrCat(" (", count, " in all)") : "",
                                   "; change its inputs or the model"));
-  status.ForEachPayload([&](absl::string_view type, const absl::Cord& payload) {
-    named.SetPayload(type, payload);
-  });
+  status.ForEachPayload(
+      [&](absl::string_view type, const absl::Cord& payload) { named.SetPayload(type, payload); });
   return named;
 }
 

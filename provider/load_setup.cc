@@ -41,7 +41,8 @@ absl::StatusOr<LoadSetup> MakeLoadSetup(const Settings& settings, Bucketing::Imp
   ANEMONE_ASSIGN_OR_RETURN(setup.software.numerics, NumericsMode::Parse(settings.numerics));
   setup.memory = std::make_shared<MemoryBudget>(settings.memory_limit);
   const int threads = ThreadsOf(settings.threads);
-  setup.runtime = std::make_shared<LazyRuntime>(threads, settings.ort_library, settings.memory_limit);
+  setup.runtime =
+      std::make_shared<LazyRuntime>(threads, settings.ort_library, settings.memory_limit);
   setup.arena = std::make_shared<tbb::task_arena>(threads);
   setup.warnings = std::make_shared<RangeWarnings>();
   setup.watch = std::make_shared<RangeWatch>(

@@ -21,8 +21,8 @@ absl::StatusOr<NamedValues> LoadedModel::Run(NamedValues given, Trace* trace, Ha
   absl::StatusOr<std::vector<OnnxValue>> results;
   const std::shared_ptr<Scheduler> current = scheduler.Get();
   const MemoryLimit limit(memory_limit, "a run");
-  arena->execute(WithMemoryLimit(WithDeadline(
-      [&] { results = current->Run(std::move(values), trace, hazards, resident); })));
+  arena->execute(WithMemoryLimit(
+      WithDeadline([&] { results = current->Run(std::move(values), trace, hazards, resident); })));
   ANEMONE_RETURN_IF_ERROR(results.status());
   NamedValues named;
   for (size_t i = 0; i < outputs.size(); ++i) {

@@ -118,7 +118,7 @@ class Folder {
   std::vector<Walk*> walks_;  // from the main graph to the current body
   int64_t growth_ = 0;        // bytes of all folded results minus the bytes of their inputs
   std::vector<std::shared_ptr<const void>> shares_of_strings_;  // until the end of the pass
-  int64_t unrolled_ = 0;      // nodes of all unrolled Loops and Scans
+  int64_t unrolled_ = 0;  // nodes of all unrolled Loops and Scans
   int lifts_left_ = kMostLifts;
   // Operator and reason, or rule and place, of warnings about nodes that stay as they are.
   absl::flat_hash_set<std::pair<std::string, std::string>> kept_;

@@ -268,9 +268,9 @@ std::optional<int64_t> GrowthOf(const Graph& graph, const Node& node) {
   }
   const std::optional<int64_t> made = MostResultBytes(graph, node);
   if (!made.has_value()) return std::nullopt;
-  const bool sized_by_data =
-      std::any_of(node.outputs.begin(), node.outputs.end(),
-                  [&](ValueId id) { return id != kNone && !graph.values[id].is_static(); });
+  const bool sized_by_data = std::any_of(node.outputs.begin(), node.outputs.end(), [&](ValueId id) {
+    return id != kNone && !graph.values[id].is_static();
+  });
   if (sized_by_data && read > kLargestDataDependent) return std::nullopt;
   if (!sized_by_data && *made > kLargestFolded && *made > taken) return std::nullopt;
   return std::max<int64_t>(*made - taken, 0);

@@ -42,7 +42,8 @@ bool Traps(const Tensor& dividend, const Tensor& divisor);
 // The most bytes that the outputs can take; 0 if that is not known.
 int64_t ResultBytes(const Graph& graph, const Node& node);
 
-// The most bytes by which the outputs exceed the inputs; nullopt if that is too much to fold, or unknown.
+// The most bytes by which the outputs exceed the inputs; nullopt if that is too much to fold, or
+// unknown.
 std::optional<int64_t> GrowthOf(const Graph& graph, const Node& node);
 
 // A tensor that keeps its share of the memory limit as long as its bytes; strings do not.

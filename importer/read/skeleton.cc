@@ -250,11 +250,11 @@ absl::Status Walker::CheckStack() const {
   const int64_t need = kStackOfAll + deepest_ * kStackOfMessage;
   const int64_t left = StackLeft();
   if (left >= need) return absl::OkStatus();
-  return absl::ResourceExhaustedError(absl::StrCat(
-      "graphs are nested ", deepest_, " messages deep, which needs ", BytesText(need),
-      " of stack, but this thread has ", BytesText(left),
-      " left; load the model in a thread with a larger stack (ulimit -s, "
-      "threading.stack_size()), or flatten the model"));
+  return absl::ResourceExhaustedError(
+      absl::StrCat("graphs are nested ", deepest_, " messages deep, which needs ", BytesText(need),
+                   " of stack, but this thread has ", BytesText(left),
+                   " left; load the model in a thread with a larger stack (ulimit -s, "
+                   "threading.stack_size()), or flatten the model"));
 }
 
 // Copies the fields of one message; all bytes between two children are copied at once.

@@ -102,7 +102,8 @@ class EntryWriter {
     }
     std::string bytes;
     if (proto_.ByteSizeLong() > kMostBytes || !proto_.SerializeToString(&bytes)) {
-      return absl::ResourceExhaustedError("package: the constants of CPU segments are too large; let more nodes run on the engine, "
+      return absl::ResourceExhaustedError(
+          "package: the constants of CPU segments are too large; let more nodes run on the engine, "
           "or run the model itself");
     }
     AddSection(kSection, bytes);
@@ -352,7 +353,8 @@ absl::StatusOr<Package> ToPackage(const Graph& graph, const Plan& plan,
                                   std::vector<Tensor> sources) {
   for (const Segment& segment : plan.segments) {
     if (segment.bodies.empty()) continue;
-    return absl::UnimplementedError("package: the body of an If, Loop or Scan has an engine segment; run the model itself, or "
+    return absl::UnimplementedError(
+        "package: the body of an If, Loop or Scan has an engine segment; run the model itself, or "
         "plan it with --policy cpu");
   }
   Package package{.target = plan.target,

@@ -272,9 +272,9 @@ absl::StatusOr<std::map<std::string, std::string>> Trainer::LoadCheckpoint(
     ANEMONE_ASSIGN_OR_RETURN(Checkpoint checkpoint, ReadCheckpoint(path));
     int64_t runs = 0;
     if (!absl::SimpleAtoi(checkpoint.texts[kRuns], &runs) || runs < 0) {
-      return absl::DataLossError(
-          absl::StrCat("file '", Printable(path), "': has no number of runs; "
-                       "give a checkpoint that training wrote"));
+      return absl::DataLossError(absl::StrCat("file '", Printable(path),
+                                              "': has no number of runs; "
+                                              "give a checkpoint that training wrote"));
     }
     const std::vector<StepState>& states = state_->step.states;
     const auto has = [&](const StepState& state) {

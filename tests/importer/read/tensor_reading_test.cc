@@ -31,7 +31,7 @@ TEST(Tensor, CountsElementsAndBytes) {
   EXPECT_EQ(DimsToString({}), "scalar");
   EXPECT_EQ(DimsToString({1, 3}), "1x3");
   EXPECT_THAT(DimsToString(std::vector<int64_t>(100, 7)),
-              AllOf(SizeIs(Lt(100)), HasSubstr("7x7... (100 dimensions)")));
+              AllOf(SizeIs(Lt(100)), HasSubstr("7x7x... (100 dimensions)")));
 }
 
 TEST(Tensor, OwnedViewedFilled) {
