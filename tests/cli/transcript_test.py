@@ -120,7 +120,7 @@ class Transcripts(unittest.TestCase):
             transcript_models.write(pathlib.Path(folder))
             made = transcript("anemone check none.onnx", pathlib.Path(folder))
         self.assertEqual("$ anemone check none.onnx\n[exit 1]\n[stderr]\n"
-                         "anemone: error: none.onnx: no such file\n", made)
+                         "anemone: error: none.onnx: no such file; check the path\n", made)
 
 
 class Findings(unittest.TestCase):
