@@ -19,12 +19,12 @@ using testing::HasSubstr;
 // A folder without links on its way.
 class RealFile : public testing::Test {
  protected:
-  RealFile() {
+  void SetUp() override {
     std::string made = testing::TempDir() + "/real_file_XXXXXX";
     folder_ = fs::canonical(::mkdtemp(made.data()));
     std::ofstream(folder_ / "file") << "text";
   }
-  ~RealFile() override { fs::remove_all(folder_); }
+  void TearDown() override { fs::remove_all(folder_); }
 
   auto Map(const fs::path& path) const { return MapRealFile((folder_ / path).string(), "NAME"); }
 
