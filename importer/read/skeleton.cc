@@ -2,7 +2,6 @@
 
 #include <google/protobuf/io/coded_stream.h>
 
-#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <optional>
@@ -251,8 +250,8 @@ absl::Status Walker::CheckStack() const {
   const int64_t left = StackLeft();
   if (left >= need) return absl::OkStatus();
   return absl::ResourceExhaustedError(
-      absl::StrCat("graphs are nested ", deepest_, " messages deep, which needs ", BytesText(need),
-                   " of stack, but this thread has ", BytesText(left),
+      absl::StrCat("graphs are nested ", deepest_, " or more messages deep, which needs ",
+                   BytesText(need), " of stack, but this thread has ", BytesText(left),
                    " left; load the model in a thread with a larger stack (ulimit -s, "
                    "threading.stack_size()), or flatten the model"));
 }
@@ -264,7 +263,10 @@ absl::Status Walker::Walk(Message message, size_t begin, size_t end, int depth) 
                      absl::StrCat("at byte ", begin, ": graphs or types are nested too deep,"),
                      "flatten the model");
   }
-  deepest_ = std::max(deepest_, depth);
+  if (depth > deepest_) {
+    deepest_ = depth;
+    if (depth % kShallow == 0) ANEMONE_RETURN_IF_ERROR(CheckStack());  // this walk needs some, too
+  }
   size_t copied = begin;
   for (size_t at = begin; at < end;) {
     ANEMONE_ASSIGN_OR_RETURN(const Field field, ReadField(message, at, end));

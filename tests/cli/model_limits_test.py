@@ -220,7 +220,7 @@ class ModelLimits(CliTest):
         """A thread without the stack for it refuses what is nested deep; it does not overflow."""
         inner = helper.make_graph([helper.make_node("Relu", ["x"], ["t0"])], "g", [], [tensor("t0", [4])])
         raised = ["--limit", "nesting=600,call-nesting=200"]
-        for depth, stack, fits in ((64, 512, False), (64, 2048, True), (190, 1024, False), (190, 8192, True), (5, 256, True)):
+        for depth, stack, fits in ((64, 512, False), (64, 2048, True), (190, 256, False), (190, 1024, False), (190, 8192, True), (5, 256, True)):
             path = self.write(nested_ifs(inner.SerializeToString(), depth))
             for words in (["check", path], ["run", path], ["run", path, "--policy", "cpu"], ["bench", "-q", path]):
                 with self.subTest(depth=depth, stack=stack, words=words[0]):
