@@ -2,7 +2,7 @@
 // bodies of bodies call themselves; a thread with a small stack must refuse what is nested too deep
 // for it, because an overflow ends the process.
 //
-//   if (StackLeft() < levels * kStackOfLevel) return absl::ResourceExhaustedError(...);
+//   if (StackLeft() < 1 << 16) return absl::ResourceExhaustedError("it is nested too deep");
 #ifndef ANEMONE_BASE_STACK_ROOM_H_
 #define ANEMONE_BASE_STACK_ROOM_H_
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "onnx/onnx_pb.h"
-#include "provider/compiled_model.h"
+#include "provider/compiled/compile.h"
 #include "provider/package/session_package.h"
 #include "tests/provider/package/packages.h"
 #include "tests/provider/sessions.h"
