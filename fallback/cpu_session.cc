@@ -67,9 +67,9 @@ template <class Call>
 absl::Status CallInMemory(const OrtRuntime& runtime, const std::string& where, const Call& call) {
   (void)TakeLimitText();
   absl::Status ended = runtime.ToStatus(call(), where);
-  std::string limit = TakeLimitText();
+  const std::string limit = TakeLimitText();
   if (ended.ok() || limit.empty()) return ended;
-  return absl::ResourceExhaustedError(std::move(limit));
+  return absl::ResourceExhaustedError(limit);
 }
 
 // Creates a session. It is given up when the time of this thread's work is over.

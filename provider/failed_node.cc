@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
@@ -16,7 +17,7 @@ absl::Status WithFailedNode(const absl::Status& status, const Graph& graph) {
   const absl::string_view message = status.message();
   const size_t after = message.find(kAfter);
   const size_t before = message.rfind(kBefore, after);
-  if (after == message.npos || before == message.npos) return status;
+  if (after == absl::string_view::npos || before == absl::string_view::npos) return status;
   const size_t from = before + kBefore.size();
   const absl::string_view op = message.substr(from, after - from);
   std::vector<std::string> labels;
