@@ -96,7 +96,11 @@ absl::StatusOr<Model> GuardedImport(const std::string& where, const ImportOption
   };
   absl::StatusOr<Model> model = guarded(options);
   if (model.ok()) return model;
-  const absl::Status status = ExplainSizes(options, model.status(), guarded);
+  absl::Status status = ExplainSizes(options, model.status(), guarded);
+  // What does not repeat is not because of the sizes: a file was replaced meanwhile.
+  if (status != model.status() && guarded(options).status() != model.status()) {
+    status = model.status();
+  }
   const absl::Status line(status.code(), OneLine(absl::StrCat(where, ": ", status.message())));
   return IsUsageError(status) ? AsUsageError(line) : line;
 }

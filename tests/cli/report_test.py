@@ -51,7 +51,7 @@ def convolutions(count, channels=5, size=13):
 
 def computed_weight():
     """A product whose weight is computed from a constant, which needs ONNX Runtime."""
-    nodes = [helper.make_node("Sqrt", ["w"], ["v"], name="root"),
+    nodes = [helper.make_node("Tanh", ["w"], ["v"], name="root"),
              helper.make_node("MatMul", ["x", "v"], ["y"], name="product")]
     return model(nodes, [tensor("x", [4, 8])], [tensor("y", [4, 8])], [weight("w", 8, 8)])
 

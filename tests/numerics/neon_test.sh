@@ -22,7 +22,7 @@ END
 aarch64-linux-gnu-g++ -std=c++20 -O1 -ffp-contract=off -DHWY_COMPILE_ONLY_STATIC -DNDEBUG -static \
   -I"$project/tests/numerics/serial" -I"$project" -I"$generated" -I"$work/include" \
   "$project"/math/exact/{exact_contract,exact_elementwise,exact_lanes,exact_mac,exact_pool}.cc \
-  "$project"/math/{exact/exact_reduce,exact/exact_table,move/convert,elementwise/elementwise,elementwise/unary}.cc \
+  "$project"/math/{core/scratch,exact/exact_reduce,exact/exact_table,move/convert,elementwise/elementwise,elementwise/unary}.cc \
   "$project"/tests/math/exact/exact_computations.cc "$work/main.cc" \
   "$project/tests/numerics/serial/out_of_range.cc" "$generated/numerics.cc" -o "$work/exact_bits"
 qemu-aarch64 "$work/exact_bits" >"$work/neon"

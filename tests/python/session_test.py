@@ -263,7 +263,7 @@ class Sessions(PackageTest):
             self.assertEqual([True] * 8, list(pool.map(runs, range(8))))
 
     def test_python_goes_on_while_a_model_runs(self):
-        side = 256
+        side = 640
         x = np.ones((side, side), np.float32)
         made = models.model([helper.make_node("MatMul", ["x", "w"], ["y"])],
                             [("x", TensorProto.FLOAT, (side, side))],
