@@ -45,9 +45,9 @@ bool IsIdentity(const std::vector<int64_t>& order) {
   return true;
 }
 
-class Writer {
+class RowWriter {
  public:
-  explicit Writer(Model& model)
+  explicit RowWriter(Model& model)
       : model_(model), graph_(model.graph), consumers_(ConsumersOf(graph_)) {}
 
   // nullopt: rows are not written into the state at run time. Else why it is copied; "" if it is
@@ -80,7 +80,7 @@ class Writer {
   std::vector<std::pair<NodeId, Node>> added_;  // each behind the node of this id
 };
 
-Writer::Turned Writer::BehindTransposes(ValueId from) const {
+RowWriter::Turned RowWriter::BehindTransposes(ValueId from) const {
   const size_t rank = graph_.values[from].shape->size();
   Turned turned{from, std::vector<int64_t>(rank), {}};
   std::iota(turned.order.begin(), turned.order.end(), 0);
@@ -94,7 +94,7 @@ Writer::Turned Writer::BehindTransposes(ValueId from) const {
 }
 
 // Why the value cannot be overwritten, of which `by` is a reader; "" if it is the only one.
-std::string Writer::ReadElsewhere(ValueId value, NodeId by) const {
+std::string RowWriter::ReadElsewhere(ValueId value, NodeId by) const {
   if (IsOutput(value)) return absl::StrCat(Name(value), " is an output too");
   for (const NodeId reader : consumers_[value]) {
     if (reader == by) continue;
@@ -103,7 +103,7 @@ std::string Writer::ReadElsewhere(ValueId value, NodeId by) const {
   return "";
 }
 
-std::optional<std::string> Writer::Replace(const StateValues& state) {
+std::optional<std::string> RowWriter::Replace(const StateValues& state) {
   const Value &past = graph_.values[state.past], &present = graph_.values[state.present];
   if (!past.is_static() || !present.is_static() || past.dims() != present.dims()) {
     return std::nullopt;
@@ -154,7 +154,7 @@ std::optional<std::string> Writer::Replace(const StateValues& state) {
 }
 
 // Makes all readers of `written`, whose axis i is axis order[i] of `present`, read `present`.
-void Writer::ReadPresent(ValueId written, ValueId present, const std::vector<int64_t>& order,
+void RowWriter::ReadPresent(ValueId written, ValueId present, const std::vector<int64_t>& order,
                          NodeId writer) {
   const Node* other = IsOutput(written) ? &graph_.nodes[writer] : nullptr;  // a reader
   for (const NodeId reader : consumers_[written]) {
@@ -176,7 +176,7 @@ void Writer::ReadPresent(ValueId written, ValueId present, const std::vector<int
   added_.emplace_back(writer, std::move(turn));
 }
 
-void Writer::Finish() {
+void RowWriter::Finish() {
   std::vector<Node> nodes;
   for (NodeId id = 0; id < static_cast<NodeId>(graph_.nodes.size()); ++id) {
     if (!dead_.contains(id)) nodes.push_back(std::move(graph_.nodes[id]));
@@ -199,7 +199,7 @@ RowWrite RowWriteOf(const Node& node) {
 }
 
 std::string WriteRowsInPlace(absl::Span<const StateValues> states, Model& model) {
-  Writer writer(model);
+  RowWriter writer(model);
   std::string refusal;
   for (const StateValues& state : states) {
     const std::optional<std::string> why = writer.Replace(state);
