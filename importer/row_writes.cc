@@ -16,16 +16,16 @@ namespace {
 constexpr char kOrder[] = "order";
 
 // Where the operators that write rows have their inputs.
-struct RowWritesMaker {
+struct RowWriter {
   const char* op_type;
   size_t positions, rows;
 };
-constexpr RowWritesMaker kRowWriters[] = {
+constexpr RowWriter kRowWriters[] = {
     {"ScatterND", 1, 2}, {"ScatterElements", 1, 2}, {"TensorScatter", 2, 1}};
 
-const RowWritesMaker* RowWriterOf(const Node& node) {
+const RowWriter* RowWriterOf(const Node& node) {
   const auto* found = std::find_if(std::begin(kRowWriters), std::end(kRowWriters),
-                                   [&](const RowWritesMaker& op) { return node.op_type == op.op_type; });
+                                   [&](const RowWriter& op) { return node.op_type == op.op_type; });
   return node.domain.empty() && found != std::end(kRowWriters) ? found : nullptr;
 }
 
@@ -45,9 +45,9 @@ bool IsIdentity(const std::vector<int64_t>& order) {
   return true;
 }
 
-class RowWritesMaker {
+class RowsInPlace {
  public:
-  explicit RowWritesMaker(Model& model)
+  explicit RowsInPlace(Model& model)
       : model_(model), graph_(model.graph), consumers_(ConsumersOf(graph_)) {}
 
   // nullopt: rows are not written into the state at run time. Else why it is copied; "" if it is
@@ -80,7 +80,7 @@ class RowWritesMaker {
   std::vector<std::pair<NodeId, Node>> added_;  // each behind the node of this id
 };
 
-RowWritesMaker::Turned RowWritesMaker::BehindTransposes(ValueId from) const {
+RowsInPlace::Turned RowsInPlace::BehindTransposes(ValueId from) const {
   const size_t rank = graph_.values[from].shape->size();
   Turned turned{from, std::vector<int64_t>(rank), {}};
   std::iota(turned.order.begin(), turned.order.end(), 0);
@@ -94,7 +94,7 @@ RowWritesMaker::Turned RowWritesMaker::BehindTransposes(ValueId from) const {
 }
 
 // Why the value cannot be overwritten, of which `by` is a reader; "" if it is the only one.
-std::string RowWritesMaker::ReadElsewhere(ValueId value, NodeId by) const {
+std::string RowsInPlace::ReadElsewhere(ValueId value, NodeId by) const {
   if (IsOutput(value)) return absl::StrCat(Name(value), " is an output too");
   for (const NodeId reader : consumers_[value]) {
     if (reader == by) continue;
@@ -103,14 +103,14 @@ std::string RowWritesMaker::ReadElsewhere(ValueId value, NodeId by) const {
   return "";
 }
 
-std::optional<std::string> RowWritesMaker::Replace(const StateValues& state) {
+std::optional<std::string> RowsInPlace::Replace(const StateValues& state) {
   const Value &past = graph_.values[state.past], &present = graph_.values[state.present];
   if (!past.is_static() || !present.is_static() || past.dims() != present.dims()) {
     return std::nullopt;
   }
   const Turned after = BehindTransposes(state.present);
   const NodeId id = graph_.values[after.value].producer;
-  const RowWritesMaker* op = id == kNone ? nullptr : RowWriterOf(graph_.nodes[id]);
+  const RowWriter* op = id == kNone ? nullptr : RowWriterOf(graph_.nodes[id]);
   if (op == nullptr) return std::nullopt;
   const Node& node = graph_.nodes[id];
   const ValueId rows = node.inputs[op->rows], positions = InputOr(node, op->positions);
@@ -154,7 +154,7 @@ std::optional<std::string> RowWritesMaker::Replace(const StateValues& state) {
 }
 
 // Makes all readers of `written`, whose axis i is axis order[i] of `present`, read `present`.
-void RowWritesMaker::ReadPresent(ValueId written, ValueId present, const std::vector<int64_t>& order,
+void RowsInPlace::ReadPresent(ValueId written, ValueId present, const std::vector<int64_t>& order,
                          NodeId writer) {
   const Node* other = IsOutput(written) ? &graph_.nodes[writer] : nullptr;  // a reader
   for (const NodeId reader : consumers_[written]) {
@@ -176,7 +176,7 @@ void RowWritesMaker::ReadPresent(ValueId written, ValueId present, const std::ve
   added_.emplace_back(writer, std::move(turn));
 }
 
-void RowWritesMaker::Finish() {
+void RowsInPlace::Finish() {
   std::vector<Node> nodes;
   for (NodeId id = 0; id < static_cast<NodeId>(graph_.nodes.size()); ++id) {
     if (!dead_.contains(id)) nodes.push_back(std::move(graph_.nodes[id]));
@@ -199,7 +199,7 @@ RowWrite RowWriteOf(const Node& node) {
 }
 
 std::string WriteRowsInPlace(absl::Span<const StateValues> states, Model& model) {
-  RowWritesMaker writer(model);
+  RowsInPlace writer(model);
   std::string refusal;
   for (const StateValues& state : states) {
     const std::optional<std::string> why = writer.Replace(state);
