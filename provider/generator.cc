@@ -1,14 +1,19 @@
 #include "anemone/generator.h"
 
 #include <algorithm>
+#include <cmath>
+#include <cstdint>
 #include <limits>
 #include <optional>
 #include <random>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/annotated.h"
+#include "base/printable.h"
 #include "base/status_macros.h"
 #include "base/usage_error.h"
 #include "provider/compiled/compiled_model.h"
@@ -28,6 +33,17 @@ Settings WithCache(Settings settings) {
   // Not of prompts that are padded to a bucket, whose last row is no token.
   settings.last_logits = settings.buckets.empty();
   return settings;
+}
+
+// No run of a generator names an adapter.
+absl::Status CheckAdapters(const Settings& settings) {
+  for (const auto& [name, file] : settings.adapters) {
+    if (name.empty()) continue;
+    return UsageError(absl::StrCat("adapter '", Printable(name),
+                                   "': all tokens are generated with the adapter whose name is "
+                                   "empty; give it the name \"\""));
+  }
+  return absl::OkStatus();
 }
 
 // The rows of caches of a fixed size; the largest number if they have no fixed size.
@@ -128,12 +144,14 @@ absl::StatusOr<Generator> Generator::Of(absl::StatusOr<Session> session) {
 }
 
 absl::StatusOr<Generator> Generator::Load(const std::string& path, const Settings& settings) {
+  ANEMONE_RETURN_IF_ERROR(CheckAdapters(settings));
   Settings with = WithCache(settings);
   if (CompiledModel::Is(path)) with.last_logits = settings.last_logits;  // as it was compiled
   return Of(Session::Load(path, with));
 }
 
 absl::StatusOr<Generator> Generator::LoadBytes(absl::string_view model, const Settings& settings) {
+  ANEMONE_RETURN_IF_ERROR(CheckAdapters(settings));
   return Of(Session::LoadBytes(model, WithCache(settings)));
 }
 
@@ -202,6 +220,14 @@ absl::StatusOr<std::vector<int64_t>> Generator::NextBatch() {
   std::vector<int64_t> next;
   for (size_t row = 0; row < state_->tokens.size(); ++row) {
     std::vector<int64_t>& tokens = state_->tokens[row];
+    const std::vector<float>& logits = state_->logits[row];
+    if (std::any_of(logits.begin(), logits.end(), [](float x) { return std::isnan(x); })) {
+      return absl::OutOfRangeError(absl::StrCat(
+          "generate: the logits after ", tokens.size(),
+          " tokens have NaN: a value before them is above 65504, the largest of fp16; run the "
+          "model to see which (Session, `anemone run`), and keep its node on the CPU (policy "
+          "refuse:node:NODE)"));
+    }
     const std::vector<double> shares = TokenShares(state_->logits[row], state_->sampling, tokens);
     tokens.push_back(ChooseToken(shares, state_->random[row]));
     next.push_back(tokens.back());

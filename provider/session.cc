@@ -17,6 +17,7 @@
 #include "provider/loaded_model.h"
 #include "provider/ports.h"
 #include "provider/state_pairs.h"
+#include "provider/unchanged_file.h"
 #include "provider/weights/current_model.h"
 
 namespace anemone {
@@ -92,7 +93,9 @@ absl::StatusOr<Session> Session::Load(const std::string& path, const Settings& s
     const auto load =
         [&](const std::string& file, const Settings& with,
             std::shared_ptr<const CompiledModel> compiled) -> absl::StatusOr<Session> {
-      const auto import = [file](const ImportOptions& importing) {
+      const auto import = [file, unchanged = UnchangedFile(file)](
+                              const ImportOptions& importing) -> absl::StatusOr<Model> {
+        ANEMONE_RETURN_IF_ERROR(unchanged.Check());
         return ImportFile(file, importing);
       };
       ANEMONE_ASSIGN_OR_RETURN(LoadSetup setup, MakeLoadSetup(with, import, file, nullptr));

@@ -13,6 +13,7 @@ import numpy as np  # noqa: E402
 import onnxruntime as ort  # noqa: E402
 import onnxruntime_ep_ane as ane  # noqa: E402
 from grouped_decoder import grouped_decoder  # noqa: E402
+from onnx import helper, numpy_helper  # noqa: E402
 from small_decoder import decoder  # noqa: E402
 from support import PackageTest  # noqa: E402
 
@@ -187,6 +188,21 @@ class Generate(PackageTest):
                 for i, name in enumerate(names):
                     names[i] = name.replace("present.0", "other")
         return made
+
+    def test_logits_that_are_no_numbers_are_an_error(self):
+        made = decoder()
+        for node in made.graph.node:
+            node.output[:] = ["small" if name == "logits" else name for name in node.output]
+        made.graph.initializer.append(numpy_helper.from_array(np.float32(60000), "large"))
+        made.graph.node.extend([helper.make_node("Mul", ["small", "large"], ["larger"]),
+                                helper.make_node("Mul", ["larger", "large"], ["infinite"]),
+                                helper.make_node("Sub", ["infinite", "infinite"], ["logits"])])
+        with self.assertRaisesRegex(RuntimeError, "logits after 5 tokens have NaN"):
+            list(ane.generate(made.SerializeToString(), PROMPT, max_new=2))
+
+    def test_an_adapter_with_a_name_would_not_be_used(self):
+        with self.assertRaisesRegex(ValueError, "adapter 'a': all tokens are generated with"):
+            list(ane.generate(decoder().SerializeToString(), PROMPT, adapters={"a": "/none.safetensors"}))
 
 
 class Sampling(unittest.TestCase):

@@ -3,6 +3,7 @@
 import concurrent.futures
 import pathlib
 import sys
+import tempfile
 import threading
 import unittest
 import warnings
@@ -275,6 +276,23 @@ class Sessions(PackageTest):
             while not running.done():
                 steps += 1
         self.assertGreater(steps, 100)  # a step takes a microsecond, and the run takes thousands
+
+    def test_a_file_that_was_replaced_is_not_read_again(self):
+        def scaled(factor):
+            return models.model([helper.make_node("Mul", ["x", "w"], ["y"])], [("x", TensorProto.FLOAT, ("n", 4))],
+                                [("y", TensorProto.FLOAT, ("n", 4))], [("w", np.full(4, factor, np.float32))])
+
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "net.onnx"
+            path.write_bytes(scaled(1).SerializeToString())
+            session = ane.Session(path)
+            session.run({"x": np.ones((1, 4), np.float32)})
+            other = path.with_name("other.onnx")
+            other.write_bytes(scaled(2).SerializeToString())
+            other.replace(path)
+            session.run({"x": np.ones((1, 4), np.float32)})
+            with self.assertRaisesRegex(RuntimeError, "changed since it was loaded; load the model again"):
+                session.run({"x": np.ones((2, 4), np.float32)})
 
     def test_errors(self):
         for target, told in (("m0", "no such target"), ("m1,m4", "want one target"), ("all", "want one")):

@@ -217,8 +217,9 @@ int GenerateCommand(const Options& options) {
   if (options.tokens.empty()) {
     return FailUsage("--tokens: give the prompt as token ids, as in --tokens 1,15043,29892");
   }
-  if (options.compare && options.temperature != 0) {
-    return FailUsage("--compare: needs the likeliest tokens; leave --temperature out");
+  if (options.compare && (options.temperature != 0 || options.repetition_penalty != 1)) {
+    return FailUsage(
+        "--compare: needs the likeliest tokens; leave --temperature and --repetition-penalty out");
   }
   const absl::Status sampling = CheckSampling(SamplingOf(options));
   if (!sampling.ok()) return FailUsage(sampling.message());
