@@ -25,7 +25,7 @@ def _pattern(flag: str) -> str:
     if kind == "int":
         return rf"--{flag}(?:\s+\d+)?"
     if starts:
-        return rf"--{flag}(?:\s+(?:{'|'.join(starts.split())})(?:[\w:=-]|,(?=\w))*)?"
+        return rf"--{flag}(?:\s+(?:{'|'.join(starts.split())})(?:[\w:=-]|[./](?=[\w/])|,(?=\w))*)?"
     return f"--{flag}"
 
 

@@ -41,6 +41,7 @@ class Words(unittest.TestCase):
                 ("give --dim n=1, or", "give dims={'n': 1}, or"),
                 ("drop --policy cpu", "drop policy='cpu'"), ("drop it from --policy", "drop it from policy"),
                 ("(--policy refuse:UNIT)", "(policy='refuse:UNIT')"),
+                ("--policy refuse:node:/m/q.1/Add runs it.", "policy='refuse:node:/m/q.1/Add' runs it."),
                 ("use --route netplist, or", "use route='netplist', or"),
                 ("--no-rewrites, --rewrites", "rewrites=False, rewrites=True"),
                 ("(--heed-limits does so)", "(heed_limits=True does so)"),
