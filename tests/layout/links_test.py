@@ -50,6 +50,11 @@ class LinksTest(unittest.TestCase):
         found = [line for page in pages for line in dead_links(ROOT, page)]
         self.assertEqual([], found, "\n" + "\n".join(found))
 
+    def test_headings_have_a_space(self):
+        for page in ROOT.rglob("*.md"):
+            if not page.is_relative_to(ROOT / "build") and ".venv" not in page.parts:
+                self.assertNotRegex(_without_code(page.read_text(encoding="utf-8")), r"(?m)^#+[A-Za-z]", page)
+
     def test_every_page_can_be_reached(self):
         """From README.md, by links."""
         reached, left = set(), [ROOT / "README.md"]
