@@ -4,8 +4,11 @@
 
 #include <cstdint>
 #include <cstdlib>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <new>
+#include <string>
 #include <utility>
 
 #include "base/memory_limit.h"
@@ -63,18 +66,22 @@ const OrtMemoryInfo* InfoOf(const OrtAllocator* allocator) {
 absl::Status RegisterLimitedAllocator(const OrtRuntime& runtime, OrtEnv* env) {
   constexpr char kWhere[] = "the allocator with a limit";
   const OrtApi& api = runtime.api();
-  OrtMemoryInfo* info = nullptr;
-  ANEMONE_RETURN_IF_ERROR(runtime.ToStatus(
-      api.CreateMemoryInfo("Cpu", OrtDeviceAllocator, 0, OrtMemTypeDefault, &info), kWhere));
-  // The environment may outlive the runtime, so both stay.
-  auto* const allocator = new LimitedAllocator;
-  allocator->version = ORT_API_VERSION;
-  allocator->Alloc = Allocate;
-  allocator->Free = Release;
-  allocator->Info = InfoOf;
-  allocator->Reserve = Allocate;
-  allocator->info = info;
-  return runtime.ToStatus(api.RegisterAllocator(env, allocator), kWhere);
+  // An environment may outlive the runtime, so they stay: one for each library.
+  static auto& allocators = *new std::map<const OrtApi*, LimitedAllocator>;
+  static std::mutex mutex;
+  const std::lock_guard<std::mutex> lock(mutex);
+  LimitedAllocator& allocator = allocators[&api];
+  if (allocator.info == nullptr) {
+    ANEMONE_RETURN_IF_ERROR(runtime.ToStatus(
+        api.CreateMemoryInfo("Cpu", OrtDeviceAllocator, 0, OrtMemTypeDefault, &allocator.info),
+        kWhere));
+    allocator.version = ORT_API_VERSION;
+    allocator.Alloc = Allocate;
+    allocator.Free = Release;
+    allocator.Info = InfoOf;
+    allocator.Reserve = Allocate;
+  }
+  return runtime.ToStatus(api.RegisterAllocator(env, &allocator), kWhere);
 }
 
 std::string TakeLimitText() { return std::exchange(limit_text, ""); }
