@@ -155,7 +155,7 @@ std::optional<std::string> RowsInPlace::Replace(const StateValues& state) {
 
 // Makes all readers of `written`, whose axis i is axis order[i] of `present`, read `present`.
 void RowsInPlace::ReadPresent(ValueId written, ValueId present, const std::vector<int64_t>& order,
-                         NodeId writer) {
+                              NodeId writer) {
   const Node* other = IsOutput(written) ? &graph_.nodes[writer] : nullptr;  // a reader
   for (const NodeId reader : consumers_[written]) {
     Node& node = graph_.nodes[reader];
