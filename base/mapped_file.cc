@@ -8,12 +8,12 @@
 #include <cerrno>
 #include <map>
 #include <mutex>
-#include <tuple>
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "base/file_identity.h"
 #include "base/status_macros.h"
 
 namespace anemone {
@@ -35,15 +35,12 @@ absl::Status SystemError(const std::string& path, absl::string_view what) {
 // A file up to this size is read: its few pages cost less to copy than to map. Measured on Linux.
 constexpr size_t kMostRead = size_t{32} << 10;
 
-// Device, inode, size and time of the last change.
-using Identity = std::tuple<dev_t, ino_t, off_t, time_t, int64_t>;
-
 // All mappings of the process. A file that is opened twice (by the programs of a model's buckets)
 // is mapped once and shared.
 struct Mappings {
   std::mutex mutex;
   std::map<const std::byte*, size_t> sizes;  // by first byte
-  std::map<Identity, std::weak_ptr<const MappedFile>> files;
+  std::map<FileIdentity, std::weak_ptr<const MappedFile>> files;
 };
 Mappings& AllMappings() {
   static Mappings& mappings = *new Mappings;
@@ -99,23 +96,14 @@ bool MappedFile::Contains(absl::Span<const std::byte> bytes) {
 
 namespace {
 
-Identity IdentityOf(const struct stat& info) {
-#ifdef __APPLE__
-  const timespec& changed = info.st_mtimespec;
-#else
-  const timespec& changed = info.st_mtim;
-#endif
-  return {info.st_dev, info.st_ino, info.st_size, changed.tv_sec, changed.tv_nsec};
-}
-
-std::shared_ptr<const MappedFile> FindMapped(const Identity& identity) {
+std::shared_ptr<const MappedFile> FindMapped(const FileIdentity& identity) {
   const std::lock_guard<std::mutex> lock(AllMappings().mutex);
   auto& files = AllMappings().files;
   const auto found = files.find(identity);
   return found == files.end() ? nullptr : found->second.lock();
 }
 
-void RememberMapped(const Identity& identity, const std::shared_ptr<const MappedFile>& file) {
+void RememberMapped(const FileIdentity& identity, const std::shared_ptr<const MappedFile>& file) {
   const std::lock_guard<std::mutex> lock(AllMappings().mutex);
   auto& files = AllMappings().files;
   std::erase_if(files, [](const auto& entry) { return entry.second.expired(); });
@@ -159,7 +147,7 @@ absl::StatusOr<std::shared_ptr<const MappedFile>> MappedFile::Map(int file,
   }
   if (info.st_size == 0)
     return absl::DataLossError(absl::StrCat(path, ": is empty; write it again"));
-  const Identity identity = IdentityOf(info);
+  const FileIdentity identity = IdentityOf(info);
   if (auto known = FindMapped(identity)) return known;
   const auto size = static_cast<size_t>(info.st_size);
   std::shared_ptr<const MappedFile> mapped;

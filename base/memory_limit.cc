@@ -34,9 +34,6 @@ MemoryLimit::~MemoryLimit() {
   if (state_ != nullptr) limit_of_thread = nullptr;
 }
 
-MemoryLimit::Pause::Pause() : before_(std::exchange(limit_of_thread, nullptr)) {}
-MemoryLimit::Pause::~Pause() { limit_of_thread = before_; }
-
 MemoryLimit* MemoryLimit::Current() { return limit_of_thread; }
 
 MemoryLimit::Scope::Scope(MemoryLimit* limit) : before_(std::exchange(limit_of_thread, limit)) {}

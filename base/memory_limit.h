@@ -45,18 +45,6 @@ class MemoryLimit {
   MemoryLimit(const MemoryLimit&) = delete;
   MemoryLimit& operator=(const MemoryLimit&) = delete;
 
-  // While it exists, what this thread takes does not count.
-  class Pause {
-   public:
-    Pause();
-    ~Pause();
-    Pause(const Pause&) = delete;
-    Pause& operator=(const Pause&) = delete;
-
-   private:
-    MemoryLimit* const before_;
-  };
-
   // Of what this thread does; null: it has no limit.
   static MemoryLimit* Current();
 
@@ -70,6 +58,12 @@ class MemoryLimit {
 
    private:
     MemoryLimit* const before_;
+  };
+
+  // While it exists, what this thread takes does not count.
+  class Pause : public Scope {
+   public:
+    Pause() : Scope(nullptr) {}
   };
 
  private:

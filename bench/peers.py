@@ -85,6 +85,13 @@ def models(names):
     return found
 
 
+def every_model():
+    """(name, path, options) of the models of the manifest and of make_models.py."""
+    entries = manifest.entries()
+    manifest.fetch(entries)
+    return [*manifest.runs(entries), *((name, *make_models.made(name)) for name in make_models.MODELS)]
+
+
 def named(wanted):
     """The same of names that are not files."""
     entries = [e for e in manifest.entries()

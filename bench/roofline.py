@@ -21,7 +21,7 @@ from models import manifest  # noqa: E402
 
 manifest.use_own_python()
 
-from bench import make_models, pages, peers  # noqa: E402
+from bench import pages, peers  # noqa: E402
 
 # The class of a kind of units, as `peers_bench --profile` names it: the first whose pattern is at its beginning.
 CLASSES = (
@@ -50,11 +50,7 @@ def models(names):
     """(name, path, options)."""
     if names:
         return peers.models(names)
-    entries = manifest.entries()
-    manifest.fetch(entries)
-    constant = {entry["name"] for entry in entries if entry["name"].startswith("light_")}
-    return ([run for run in manifest.runs(entries) if run[0] not in constant]
-            + [(name, *make_models.made(name)) for name in make_models.MODELS])
+    return [run for run in peers.every_model() if not run[0].startswith("light_") or run[0].endswith("-random")]
 
 
 def shares(profile):

@@ -19,11 +19,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
-from models import manifest  # noqa: E402
-
-manifest.use_own_python()
-
-from bench import make_models, peers  # noqa: E402
+from bench import peers  # noqa: E402
 
 GOAL = 1.8  # of two threads
 
@@ -32,14 +28,6 @@ def counts():
     """1, 2, 4, ... to the number of cores."""
     cores = len(os.sched_getaffinity(0))
     return sorted({min(2 ** power, cores) for power in range(cores.bit_length() + 1)})
-
-
-def models(names):
-    if names:
-        return peers.models(names)
-    entries = manifest.entries()
-    manifest.fetch(entries)
-    return [*manifest.runs(entries), *((name, *make_models.made(name)) for name in make_models.MODELS)]
 
 
 def milliseconds(path, options, seconds, threads, processes):
@@ -92,7 +80,7 @@ def main():
     parser.add_argument("names", nargs="*", metavar="MODEL")
     arguments = parser.parse_args()
     rows, failures = {}, []
-    for name, path, options in models(arguments.names):
+    for name, path, options in peers.models(arguments.names) if arguments.names else peers.every_model():
         print(f"bench: {name}", file=sys.stderr)
         try:
             if row := measure(path, options, arguments):

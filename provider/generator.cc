@@ -228,7 +228,7 @@ absl::StatusOr<std::vector<int64_t>> Generator::NextBatch() {
           "model to see which (Session, `anemone run`), and keep its node on the CPU (policy "
           "refuse:node:NODE)"));
     }
-    const std::vector<double> shares = TokenShares(state_->logits[row], state_->sampling, tokens);
+    const std::vector<double> shares = TokenShares(logits, state_->sampling, tokens);
     tokens.push_back(ChooseToken(shares, state_->random[row]));
     next.push_back(tokens.back());
   }

@@ -5,42 +5,37 @@
 
 #include <sys/stat.h>
 
+#include <optional>
 #include <string>
-#include <tuple>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "base/file_identity.h"
 
 namespace anemone {
 
 class UnchangedFile {
  public:
-  explicit UnchangedFile(std::string path) : path_(std::move(path)), first_(Facts()) {}
+  explicit UnchangedFile(std::string path) : path_(std::move(path)), first_(Now()) {}
 
-  // kFailedPrecondition: it is not the file that it was, as far as the system tells without reading
-  // it: its place on the disk, its size and its time.
+  // kFailedPrecondition: it is not the file that it was, by base/file_identity.h.
   absl::Status Check() const {
-    if (Facts() == first_) return absl::OkStatus();
+    if (Now() == first_) return absl::OkStatus();
     return absl::FailedPreconditionError(
         absl::StrCat(path_, ": the file has changed since it was loaded; load the model again"));
   }
 
  private:
-  using AllFacts = std::tuple<bool, dev_t, ino_t, off_t, time_t, long>;
-  AllFacts Facts() const {
-    struct stat info = {};
-    const bool exists = ::stat(path_.c_str(), &info) == 0;
-#ifdef __APPLE__
-    const timespec& time = info.st_mtimespec;
-#else
-    const timespec& time = info.st_mtim;
-#endif
-    return {exists, info.st_dev, info.st_ino, info.st_size, time.tv_sec, time.tv_nsec};
+  // Nullopt: there is none.
+  std::optional<FileIdentity> Now() const {
+    struct stat info;
+    if (::stat(path_.c_str(), &info) != 0) return std::nullopt;
+    return IdentityOf(info);
   }
 
   const std::string path_;
-  const AllFacts first_;
+  const std::optional<FileIdentity> first_;
 };
 
 }  // namespace anemone

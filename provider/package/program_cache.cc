@@ -20,6 +20,7 @@
 #include "absl/strings/str_cat.h"
 #include "anemone/version.h"
 #include "base/annotated.h"
+#include "base/file_identity.h"
 #include "base/mapped_file.h"
 #include "base/status_macros.h"
 #include "engine/table_hash.h"
@@ -67,14 +68,6 @@ absl::StatusOr<std::shared_ptr<const MappedFile>> Use(const std::string& path) {
   return MappedFile::Map(file, path);
 }
 
-timespec UsedOf(const struct stat& info) {
-#ifdef __APPLE__
-  return info.st_mtimespec;
-#else
-  return info.st_mtim;
-#endif
-}
-
 // The file that this code was loaded from: its size and time of change. A new build of the same
 // version may compile other programs.
 std::string BuildIdentity() {
@@ -85,7 +78,7 @@ std::string BuildIdentity() {
                        place.dli_fname != nullptr && ::stat(place.dli_fname, &info) == 0;
     // A program that was found by PATH has no path here.
     if (!found && ::stat("/proc/self/exe", &info) != 0) return std::string();
-    const timespec changed = UsedOf(info);
+    const timespec changed = ChangeTimeOf(info);
     return absl::StrCat(info.st_size, " ", changed.tv_sec, " ", changed.tv_nsec);
   }();
   return identity;
@@ -236,7 +229,7 @@ void ProgramCache::Tidy() const {
     if (absl::EndsWith(rest, kTemporary)) {
       RemoveIfLeft(path);
     } else if (rest == kSuffix) {
-      entries.push_back({path, info.st_size, UsedOf(info)});
+      entries.push_back({path, info.st_size, ChangeTimeOf(info)});
       bytes += info.st_size;
     }
   }

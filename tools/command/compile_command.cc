@@ -15,7 +15,6 @@
 #include "absl/strings/str_join.h"
 #include "anemone/session.h"
 #include "base/byte_sizes.h"
-#include "base/model_limits.h"
 #include "base/printable.h"
 #include "base/status_macros.h"
 #include "base/wrapped_text.h"
@@ -234,7 +233,6 @@ absl::StatusOr<bool> Compiler::Holds(size_t left) {
 // run in any case.
 absl::Status Compiler::Search() {
   if (order_.empty()) {  // the model is not run, but wrong --dim and --shape are still errors
-    const ModelLimits limits(options_.settings.limits);
     return ImportFile(options_.arguments[0], ImportingOptions(SettingsOf(options_), nullptr))
         .status();
   }
