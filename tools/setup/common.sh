@@ -40,9 +40,9 @@ onnx_options=(-DONNX_BUILD_PYTHON=OFF -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_STA
   -DCMAKE_POSITION_INDEPENDENT_CODE=ON -DCMAKE_INSTALL_LIBDIR=lib -DONNX_USE_LITE_PROTO=ON
   # This takes a third of the time to build.
   -DONNX_USE_UNITY_BUILD=ON -DCMAKE_UNITY_BUILD_BATCH_SIZE=20 "-DCMAKE_CXX_FLAGS_RELEASE=-O1 -DNDEBUG")
-onnx_prefix() {
-  echo "$cache/onnx-$(pinned onnx)-$(key "${onnx_options[@]}" "$(protoc --version)")"
-}
+# The library is hardened like our own code: the same file of flags, by CMAKE_PROJECT_INCLUDE.
+onnx_key() { key "${onnx_options[@]}" "$(<cmake/AnemoneHardened.cmake)" "$(protoc --version)" "$@"; }
+onnx_prefix() { echo "$cache/onnx-$(pinned onnx)-$(onnx_key)"; }
 
 # The compiler is the one in CMakePresets.json.
 tsan_tbb_options=(-DCMAKE_CXX_COMPILER=clang++-14 -DTBB_SANITIZE=thread -DTBB_TEST=OFF
@@ -66,8 +66,7 @@ arm64_root() {
     "$(pinned onnxruntime)")"
 }
 arm64_onnx_prefix() {
-  echo "$cache/onnx-arm64-$(pinned onnx)-$(CXX=aarch64-linux-gnu-g++ key "${onnx_options[@]}" \
-    "$(protoc --version)" "$(arm64_root)")"
+  echo "$cache/onnx-arm64-$(pinned onnx)-$(CXX=aarch64-linux-gnu-g++ onnx_key "$(arm64_root)")"
 }
 
 # in_cache RESULT LOCK_NAME: ends the script if RESULT exists. Otherwise makes an empty folder `work`, in

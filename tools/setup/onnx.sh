@@ -21,7 +21,7 @@ fi
 python -m pip download --no-deps --no-binary onnx --dest "$work" "onnx==$version"
 tar --extract --directory "$work" --file "$work/onnx-$version.tar.gz"
 cmake -S "$work/onnx-$version" -B "$work/build" -G Ninja "${options[@]}" \
-  -DCMAKE_INSTALL_PREFIX="$work/result"
+  "-DCMAKE_PROJECT_INCLUDE=$root/cmake/AnemoneHardened.cmake" -DCMAKE_INSTALL_PREFIX="$work/result"
 cmake --build "$work/build"
 cmake --install "$work/build"
 into_cache "$version built"
