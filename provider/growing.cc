@@ -307,7 +307,7 @@ absl::Status Growing::MakeThoseOf(
     ANEMONE_ASSIGN_OR_RETURN(const Program made, ProgramOf(given, sizes, {program.model, adopt}));
     if (made.model == nullptr) {
       return absl::FailedPreconditionError(absl::StrCat(
-          "weights: they decide the plan: the cache cannot grow in place: ", refusal()));
+          "the new values change the plan: the cache cannot grow in place: ", refusal()));
     }
     if (made.model == program.model) continue;
     ANEMONE_RETURN_IF_ERROR(check(*program.model, *made.model));

@@ -29,6 +29,7 @@
 #include "provider/package/package_tensors.h"
 #include "provider/session_cache.h"
 #include "provider/weights/derived_parts.h"
+#include "provider/weights/same_plan.h"
 #include "provider/weights/weight_places.h"
 
 namespace anemone {
@@ -183,9 +184,10 @@ absl::StatusOr<Patched> PatchModel(const std::string& folder, const NewWeights& 
       auto before = std::make_shared<LoadedModel>();
       before->planned = {.model = {.graph = planned.graph}, .plan = planned.plan};
       before->summary = planned.facts.summary;
-      ANEMONE_ASSIGN_OR_RETURN(
-          patched.compiled.line,
-          PlanIntoFolder(made->path(), sources, version, std::move(setup), std::move(before)));
+      const auto line =
+          PlanIntoFolder(made->path(), sources, version, std::move(setup), std::move(before));
+      if (!line.ok()) return OfWeights(line.status(), changed);
+      patched.compiled.line = *line;
     }
     ANEMONE_RETURN_IF_ERROR(WriteManifest(made->path(), {names, settings, version}));
     ANEMONE_RETURN_IF_ERROR(made->PutIntoPlace());

@@ -125,16 +125,19 @@ absl::Status CurrentModel::UpdateWeights(const NewWeights& weights) {
     }
     setup.before = before;
   }
-  ANEMONE_ASSIGN_OR_RETURN(const std::shared_ptr<LoadedModel> now, LoadedModel::Load(setup));
+  std::shared_ptr<LoadedModel> now;
   std::shared_ptr<Growing> growing;
-  if (before->sizes != nullptr) {
-    ANEMONE_RETURN_IF_ERROR(now->sizes->MakeThoseOf(*before->sizes, adopt, CheckSamePlan));
-    growing = Growing::Of(setup, now, pairs_);
-  }
-  if (growing != nullptr) {
+  const auto load = [&]() -> absl::Status {
+    ANEMONE_ASSIGN_OR_RETURN(now, LoadedModel::Load(setup));
+    if (before->sizes != nullptr) {
+      ANEMONE_RETURN_IF_ERROR(now->sizes->MakeThoseOf(*before->sizes, adopt, CheckSamePlan));
+      growing = Growing::Of(setup, now, pairs_);
+    }
+    if (growing == nullptr) return status;
     ANEMONE_RETURN_IF_ERROR(growing->MakeThoseOf(*growing_, adopt, CheckSamePlan));
-  }
-  ANEMONE_RETURN_IF_ERROR(status);
+    return status;
+  };
+  ANEMONE_RETURN_IF_ERROR(OfWeights(load(), changed));
   if (gate_ != nullptr) gate_->Close();
   const absl::Cleanup open = [&] {
     if (gate_ != nullptr) gate_->Open();

@@ -5,7 +5,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/types/span.h"
+#include "base/annotated.h"
 #include "base/printable.h"
 #include "base/status_macros.h"
 #include "engine/unit_kind.h"
@@ -16,8 +18,8 @@ namespace {
 
 absl::Status Differs(const std::string& what) {
   return absl::FailedPreconditionError(
-      absl::StrCat("weights: they decide the plan: ", what,
-                   "; the weights are not changed; load a model that has the new ones instead"));
+      absl::StrCat("the new values change the plan: ", what,
+                   "; nothing was changed; load a model that has the new weights instead"));
 }
 
 std::string UnitText(const Unit& unit) {
@@ -52,7 +54,7 @@ absl::Status CheckSamePart(const PlanPart& before, const PlanPart& now) {
   const std::vector<Segment>& was = before.plan->segments;
   const std::vector<Segment>& is = now.plan->segments;
   if (was.size() != is.size()) {
-    return Differs(absl::StrCat(was.size(), " segments become ", is.size()));
+    return Differs(absl::StrCat("it had ", was.size(), " segments and has ", is.size()));
   }
   for (size_t i = 0; i < is.size(); ++i) {
     const bool same = was[i].placement == is[i].placement &&
@@ -104,8 +106,8 @@ absl::Status CheckSameNetwork(const Network& before, const Network& now) {
                                now.constants.begin(), now.constants.end(), same_constant);
   if (!same) return Differs("a segment has other ports or constants");
   if (before.units.size() != now.units.size()) {
-    return Differs(absl::StrCat("a segment of ", before.units.size(), " units has ",
-                                now.units.size(), " now"));
+    return Differs(
+        absl::StrCat("a segment had ", before.units.size(), " units and has ", now.units.size()));
   }
   for (size_t i = 0; i < now.units.size(); ++i) {
     ANEMONE_RETURN_IF_ERROR(CheckSameUnit(before.units[i], now.units[i]));
@@ -123,6 +125,21 @@ absl::Status CheckSamePlan(const LoadedModel& before, const LoadedModel& now) {
   if (was.size() != is.size()) return Differs("other bodies have engine segments");
   for (size_t i = 0; i < is.size(); ++i) ANEMONE_RETURN_IF_ERROR(CheckSamePart(was[i], is[i]));
   return absl::OkStatus();
+}
+
+absl::Status OfWeights(const absl::Status& status, const NewWeights& weights) {
+  if (!absl::IsFailedPrecondition(status)) return status;
+  constexpr size_t kNamed = 3;
+  std::vector<std::string> names;
+  for (const auto& [name, tensor] : weights) {
+    if (names.size() == kNamed) break;
+    names.push_back(absl::StrCat("'", Printable(name), "'"));
+  }
+  std::string all =
+      absl::StrCat(weights.size() == 1 ? "weight " : "weights ", absl::StrJoin(names, ", "));
+  const size_t more = weights.size() - names.size();
+  if (more > 0) absl::StrAppend(&all, " and ", more, more == 1 ? " other" : " others");
+  return Annotated(status, all);
 }
 
 }  // namespace anemone

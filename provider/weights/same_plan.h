@@ -4,6 +4,7 @@
 
 #include "absl/status/status.h"
 #include "engine/network.h"
+#include "importer/new_weights.h"
 #include "provider/loaded_model.h"
 
 namespace anemone {
@@ -11,8 +12,13 @@ namespace anemone {
 // kFailedPrecondition if the segments or their networks differ in more than the elements of
 // constants: then a weight decides what is compiled, for example because a unit has it as a
 // parameter, or because fp16 cannot hold it and its node must be on the CPU. The message names the
-// first difference. Of models with several sizes compares nothing: their programs are compared.
+// first difference; OfWeights() adds the names of the weights. Of models with several sizes
+// compares nothing: their programs are compared.
 absl::Status CheckSamePlan(const LoadedModel& before, const LoadedModel& now);
+
+// An error of kFailedPrecondition with the names of up to three of the new weights. Others, which
+// name a weight themselves, are not changed.
+absl::Status OfWeights(const absl::Status& status, const NewWeights& weights);
 
 // The same of two units, except for what they read.
 absl::Status CheckSameParams(const Unit& before, const Unit& now);

@@ -149,7 +149,8 @@ TEST(Patch, AnErrorChangesNothing) {
       {{{"w", Tensor::Zeros(DataType::kDouble, {4, 3, 3, 3})}}, "got float64"},
       {{{"b", Tensor::Floats({4}, {1, 2, std::numeric_limits<float>::quiet_NaN(), 4})}}, "1 NaN"},
       {{{"b", Tensor::Floats({4}, {1, 2, 3, 4})}, {"v", w}}, "'v'"},
-      {{{"b", Tensor::Floats({4}, {1, 2, 1e30F, 4})}}, "they decide the plan"},
+      {{{"b", Tensor::Floats({4}, {1, 2, 1e30F, 4})}},
+       "weight 'b': the new values change the plan"},
   };
   for (const auto& wrong : kWrong) {
     for (const std::string& output : {compiled.folder(), compiled.other()}) {
