@@ -67,6 +67,15 @@ std::optional<int64_t> RefusedIndex(absl::string_view message) {
   return index;
 }
 
+// Why a model cannot have sizes, without the sizes and the remedy (importer/refused_sizes.h).
+absl::string_view RefusedSize(absl::string_view message) {
+  for (const absl::string_view before : {"cannot have these sizes: ", "cannot have this size: "}) {
+    const size_t at = message.find(before);
+    if (at != absl::string_view::npos) message.remove_prefix(at + before.size());
+  }
+  return message.substr(0, message.find(';'));
+}
+
 }  // namespace
 
 struct Generator::State {
@@ -108,12 +117,17 @@ absl::Status Generator::State::RunTo(int64_t end) {
   return absl::OkStatus();
 }
 
-// The error of running the tokens from `past` to `end`, with what may be the reason. An index that
-// a Gather refuses is a position behind the end of the model's table, or a token that it does not
-// know.
+// The error of running the tokens from `past` to `end`, with what may be the reason. If the model
+// could have the sizes until now, it cannot have more tokens. An index that a Gather refuses is a
+// position behind the end of the model's table, or a token that it does not know.
 absl::Status Generator::State::Explained(const absl::Status& status, int64_t end) const {
   const std::string context = absl::StrCat("generate: a context of ", end, " tokens");
   if (absl::IsResourceExhausted(status) && end > kSmallestPart) return Annotated(status, context);
+  if (IsUsageError(status) && past > 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        context, " is longer than the model can have: ", RefusedSize(status.message()),
+        "; give or generate fewer tokens"));
+  }
   const std::optional<int64_t> index = RefusedIndex(status.message());
   if (!index) return status;
   const bool is_token = std::any_of(tokens.begin(), tokens.end(), [&](const auto& row) {

@@ -125,9 +125,26 @@ class Generate(CliTest):
         for made, told in ((decoder(layers=1, longest=48), "the positions of the model"),
                            (grouped_decoder(layers=1, longest=48), "the positions of the model"),
                            (decoder(layers=1, buffer=48), "the model's cache of 48")):
-            done = anemone("generate", self.write(made), "--tokens", "5,17,40", "--max-new", "60")
+            path = self.write(made)
+            done = anemone("generate", path, "--tokens", "5,17,40", "--max-new", "60")
             self.assertEqual(1, done.returncode)
             self.assertIn("a context of 49 tokens is longer than " + told, done.stderr)
+            self.assertEqual(45, done.stdout.count(","))  # with the last line's end
+            self.assertTrue(done.stdout.endswith("\n"))
+            done = anemone("generate", path, "--tokens", "5,17,40", "--max-new", "60", "--json")
+            self.assertEqual(1, done.returncode)
+            document = json.loads(done.stdout)
+            jsonschema.validate(document, SCHEMA)
+            self.assertEqual(46, len(document["tokens"]))
+            self.assertIn("a context of 49 tokens is longer than " + told, document["error"])
+
+    def test_a_context_longer_than_a_table_of_sizes_is_an_error(self):
+        # Its causal mask is a slice of a table of 128 rows, so sizes are refused, not positions.
+        done = anemone("generate", ROOT / "models" / "optimum" / "gpt2.onnx", "--tokens", "5,17,40", "--max-new", "130")
+        self.assertEqual(1, done.returncode)
+        self.assertIn("a context of 129 tokens is longer than the model can have: node '/transformer/h.0/attn/Where'",
+                      done.stderr)
+        self.assertNotIn("reset its state", done.stderr)
 
     def test_errors_of_other_kinds_do_not_name_a_context(self):
         done = anemone("generate", self.write(decoder()), "--tokens", "5,17,40", "--time-limit", "0.0001")

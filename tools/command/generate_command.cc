@@ -13,6 +13,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "anemone/generator.h"
+#include "base/printable.h"
 #include "base/status_macros.h"
 #include "base/steady_now.h"
 #include "engine/formats/json.h"
@@ -44,8 +45,10 @@ class Run {
   explicit Run(const Options& options) : options_(options) {}
 
   absl::Status Make();
-  Json ToJson() const;
+  // `made` is what Make() returned.
+  Json ToJson(const absl::Status& made) const;
   std::string ToText() const;
+  bool has_tokens() const { return !tokens_.empty(); }
   const TokenComparison& compared() const { return compared_; }
 
  private:
@@ -55,7 +58,7 @@ class Run {
 
   const Options& options_;
   std::vector<int64_t> tokens_;      // that were generated
-  double prefill_ = 0, decode_ = 0;  // tokens in a second
+  double prefill_ = 0, decode_ = 0;  // tokens in a second; 0: not known
   int64_t peak_memory_ = 0;          // before ONNX Runtime ran
   TokenComparison compared_;
 };
@@ -83,18 +86,22 @@ absl::Status Run::Start(Generator& generator) {
 absl::Status Run::Continue(Generator& generator) {
   const absl::Time begun = SteadyNow();
   for (int64_t i = 0; i < options_.max_new; ++i) {
-    ANEMONE_ASSIGN_OR_RETURN(const int64_t token, generator.Next());
-    tokens_.push_back(token);
+    const absl::StatusOr<int64_t> token = generator.Next();
+    if (!token.ok()) {
+      if (!options_.json && !tokens_.empty()) std::printf("\n");
+      return token.status();
+    }
+    tokens_.push_back(*token);
     if (!options_.json) {
-      std::printf(i == 0 ? "%lld" : ",%lld", static_cast<long long>(token));
+      std::printf(i == 0 ? "%lld" : ",%lld", static_cast<long long>(*token));
       std::fflush(stdout);
     }
     const auto& stops = options_.stops;
-    if (std::find(stops.begin(), stops.end(), token) != stops.end()) break;
+    if (std::find(stops.begin(), stops.end(), *token) != stops.end()) break;
   }
   if (!options_.json) std::printf("\n");
   // The first token comes from the prompt's logits, and the last one is not run.
-  decode_ = PerSecond(static_cast<int64_t>(tokens_.size()) - 1, SteadyNow() - begun);
+  if (tokens_.size() > 1) decode_ = PerSecond(static_cast<int64_t>(tokens_.size()) - 1, SteadyNow() - begun);
   return absl::OkStatus();
 }
 
@@ -159,10 +166,11 @@ absl::Status Run::Make() {
   progress->Step("running the prompt");
   ANEMONE_RETURN_IF_ERROR(Start(generator));
   progress.reset();
-  ANEMONE_RETURN_IF_ERROR(Continue(generator));
+  const absl::Status continued = Continue(generator);
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   peak_memory_ = static_cast<int64_t>(PeakMemoryOf(usage));
+  ANEMONE_RETURN_IF_ERROR(continued);
   if (options_.verbose && !options_.json) {
     std::fputs(generator.session().PlanText(/*every_node=*/false).c_str(), stdout);
   }
@@ -172,17 +180,18 @@ absl::Status Run::Make() {
   return options_.compare ? Compare(generator) : absl::OkStatus();
 }
 
-Json Run::ToJson() const {
+Json Run::ToJson(const absl::Status& made) const {
   Json json = {{"schema", 1},
                {"prompt", options_.tokens},
                {"tokens", tokens_},
                {"text", nullptr},
                {"prefill_tokens_per_second", prefill_},
-               {"decode_tokens_per_second", tokens_.size() > 1 ? Json(decode_) : Json(nullptr)},
+               {"decode_tokens_per_second", decode_ > 0 ? Json(decode_) : Json(nullptr)},
                {"device", DeviceText(SettingsOf(options_))},
                {"peak_memory_bytes", peak_memory_},
-               {"compare", nullptr}};
-  if (options_.compare) {
+               {"compare", nullptr},
+               {"error", made.ok() ? Json(nullptr) : Json(Printable(made.message()))}};
+  if (options_.compare && made.ok()) {
     json["compare"] = {
         {"tokens_equal", compared_.equal},
         {"qualified", compared_.qualified},
@@ -224,10 +233,13 @@ int GenerateCommand(const Options& options) {
   const absl::Status sampling = CheckSampling(SamplingOf(options));
   if (!sampling.ok()) return FailUsage(sampling.message());
   Run run(options);
-  const absl::Status made = run.Make();
-  if (!made.ok()) return Fail(OfModel(made, options.arguments[0]));
+  const absl::Status made = OfModel(run.Make(), options.arguments[0]);
+  if (!made.ok()) {
+    if (options.json && run.has_tokens()) PrintJson(run.ToJson(made));
+    return Fail(made);
+  }
   if (options.json) {
-    PrintJson(run.ToJson());
+    PrintJson(run.ToJson(made));
   } else {
     std::fputs(run.ToText().c_str(), stdout);
   }
