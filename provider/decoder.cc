@@ -63,6 +63,11 @@ absl::StatusOr<Generator::Names> DecoderNames(const Session& session) {
     return NotADecoder(absl::StrCat("input '", Printable(ids->name), "' always has ", ids->dims[1],
                                     " tokens, want one or any number"));
   }
+  if (ids->dims.size() == 2 && ids->dims[0] > 1) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "generate: input '", Printable(ids->name), "' always has ", ids->dims[0],
+        " rows, want one or any number; give its first dimension the size 1, or none"));
+  }
   for (const PortInfo& port : inputs) {
     if (&port == ids || &port == mask || &port == positions || port.has_default) continue;
     if (port.name == "use_cache_branch") {

@@ -6,11 +6,13 @@
 #include <utility>
 
 #include "absl/strings/string_view.h"
+#include "base/annotated.h"
 #include "base/guarded.h"
 #include "base/mapped_file.h"
 #include "base/status_macros.h"
 #include "base/usage_error.h"
 #include "importer/importer.h"
+#include "importer/read/bindings.h"
 #include "provider/compiled/program_file.h"
 #include "provider/new_file.h"
 #include "provider/package/package.h"
@@ -66,8 +68,11 @@ absl::StatusOr<std::string> PlanIntoFolder(const std::string& folder, std::vecto
   setup.before = std::move(before);
   ANEMONE_ASSIGN_OR_RETURN(const auto loaded, LoadedModel::Load(setup));
   if (loaded->sizes != nullptr) {
-    return UsageError(
-        "a compiled model has one size; give its free dimensions one with --dim, and no --bucket");
+    const absl::Status unbound = RequireBound(loaded->sizes->free());
+    if (loaded->has_buckets() || unbound.ok()) {
+      return UsageError("a compiled model has one size; give --dim instead of --bucket");
+    }
+    return AsUsageError(Annotated(unbound, "a compiled model has one size"));
   }
   ANEMONE_RETURN_IF_ERROR(store->stored());
   return loaded->PlanLine();

@@ -172,6 +172,7 @@ class Generate(CliTest):
 
     def test_wrong_use_is_told(self):
         path = self.write(decoder(layers=1))
+        two = self.write(decoder(layers=1, batch=2), "two.onnx")
         plain = self.write(model([helper.make_node("Relu", ["x"], ["y"])], [tensor("x", [1, 4])],
                                  [tensor("y", [1, 4])]), "plain.onnx")
         for code, told, words in (
@@ -183,6 +184,7 @@ class Generate(CliTest):
                 (2, "temperature inf: want 0", (path, "--tokens", "1", "--temperature", "inf")),
                 (2, "want a number, got 'nan'", (path, "--tokens", "1", "--temperature", "nan")),
                 (2, "repetition_penalty 0: want", (path, "--tokens", "1", "--repetition-penalty", "0")),
+                (1, "input 'input_ids' always has 2 rows, want one or any number", (two, "--tokens", "1")),
                 (2, "no input and output have a pair of usual names", (plain, "--tokens", "1"))):
             done = anemone("generate", *words)
             self.assertEqual(code, done.returncode, done.stderr)

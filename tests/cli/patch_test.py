@@ -153,7 +153,9 @@ class Patch(CliTest):
         self.expect_error(anemone("compile", path, "-o", folder), "already exists", code=1)
         self.expect_error(anemone("run", folder, "--target", "m4"), "compiled with target h13, not h16", code=2)
         free = model([helper.make_node("Relu", ["x"], ["y"])], [tensor("x", ["N", 4])], [tensor("y", ["N", 4])])
-        self.expect_error(anemone("compile", self.write(free, "free.onnx"), "-o", other), "with --dim", code=2)
+        path = self.write(free, "free.onnx")
+        self.expect_error(anemone("compile", path, "-o", other), "a compiled model has one size: input 'x': dimension 0 "
+                          "('N') has no size; give --dim 'N=1'", code=2)
 
 
 if __name__ == "__main__":
