@@ -124,9 +124,9 @@ absl::Status Generator::State::Explained(const absl::Status& status, int64_t end
   const std::string context = absl::StrCat("generate: a context of ", end, " tokens");
   if (absl::IsResourceExhausted(status) && end > kSmallestPart) return Annotated(status, context);
   if (IsUsageError(status) && past > 0) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        context, " is longer than the model can have: ", RefusedSize(status.message()),
-        "; give or generate fewer tokens"));
+    return absl::InvalidArgumentError(
+        absl::StrCat(context, " is longer than the model can have: ", RefusedSize(status.message()),
+                     "; give or generate fewer tokens"));
   }
   const std::optional<int64_t> index = RefusedIndex(status.message());
   if (!index) return status;

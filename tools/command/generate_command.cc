@@ -101,7 +101,8 @@ absl::Status Run::Continue(Generator& generator) {
   }
   if (!options_.json) std::printf("\n");
   // The first token comes from the prompt's logits, and the last one is not run.
-  if (tokens_.size() > 1) decode_ = PerSecond(static_cast<int64_t>(tokens_.size()) - 1, SteadyNow() - begun);
+  if (tokens_.size() > 1)
+    decode_ = PerSecond(static_cast<int64_t>(tokens_.size()) - 1, SteadyNow() - begun);
   return absl::OkStatus();
 }
 
