@@ -7,6 +7,7 @@
 #ifndef ANEMONE_BASE_IDLE_POOL_H_
 #define ANEMONE_BASE_IDLE_POOL_H_
 
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <utility>
@@ -14,29 +15,28 @@
 
 namespace anemone {
 
-// Thread-safe. A copy begins empty, so that what runs can be copied without its memory.
+// Thread-safe. Copies share the memory: what runs can be copied, and either may run in it.
 template <class T>
 class IdlePool {
  public:
-  IdlePool() = default;
-  IdlePool(const IdlePool& /*other*/) {}
-  IdlePool& operator=(const IdlePool&) = delete;
-
-  std::optional<T> Take() {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    if (idle_.empty()) return std::nullopt;
-    std::optional<T> taken = std::move(idle_.back());
-    idle_.pop_back();
+  std::optional<T> Take() const {
+    const std::lock_guard<std::mutex> lock(shared_->mutex);
+    if (shared_->idle.empty()) return std::nullopt;
+    std::optional<T> taken = std::move(shared_->idle.back());
+    shared_->idle.pop_back();
     return taken;
   }
-  void GiveBack(T item) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    idle_.push_back(std::move(item));
+  void GiveBack(T item) const {
+    const std::lock_guard<std::mutex> lock(shared_->mutex);
+    shared_->idle.push_back(std::move(item));
   }
 
  private:
-  std::mutex mutex_;
-  std::vector<T> idle_;
+  struct Shared {
+    std::mutex mutex;
+    std::vector<T> idle;
+  };
+  std::shared_ptr<Shared> shared_ = std::make_shared<Shared>();
 };
 
 }  // namespace anemone

@@ -1,6 +1,7 @@
 // The software engine (engine/device.h). Compile calls CheckNetwork, prepares the constants of
 // every unit, and plans one arena for all intermediate tensors. Run executes the units in order.
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -109,7 +110,7 @@ class SoftwareDevice final : public Device {
     program->set_ports(InputPorts(network, ports), OutputPorts(network, ports));
     program->units.Place(program->inputs(), program->outputs(), fuses,
                          /*inputs_in_place=*/!options_.numerics.is_exact());
-    Network& own = program->units.network;
+    Network& own = *program->units.network;
     if (program->exact) {
       program->steps = PlanExact(network, *program->exact);
     } else if (!options_.observed) {
@@ -122,17 +123,23 @@ class SoftwareDevice final : public Device {
   absl::StatusOr<std::unique_ptr<Program>> WithConstants(const Program& base,
                                                          const NewConstants& changed) override {
     auto program = std::make_unique<SoftwareProgram>(static_cast<const SoftwareProgram&>(base));
-    Network& network = program->units.network;
-    std::vector<int> stale;  // units
+    UnitProgram& units = program->units;
+    const bool keeps_weights = program->exact || options_.observed;
+    if (keeps_weights || !changed.operands.empty()) {
+      units.network = std::make_shared<Network>(*units.network);
+    }
+    Network& network = *units.network;
+    std::map<int, Unit> stale;
     for (const NewConstants::OfUnit& unit : changed.units) {
-      network.units[unit.unit].weights = unit.weights;
-      stale.push_back(unit.unit);
+      const auto at = stale.emplace(unit.unit, network.units[unit.unit]).first;
+      at->second.weights = unit.weights;
+      if (keeps_weights) network.units[unit.unit].weights = unit.weights;
     }
     std::vector<bool> is_new(network.constants.size());
     for (const NewConstants::Operand& operand : changed.operands) {
       Constant& constant = network.constants[operand.constant];
       constant.tensor = operand.tensor;
-      ANEMONE_ASSIGN_OR_RETURN(program->units.constants[operand.constant], ToHalves(constant));
+      ANEMONE_ASSIGN_OR_RETURN(units.constants[operand.constant], ToHalves(constant));
       is_new[operand.constant] = true;
     }
     for (size_t i = 0; !changed.operands.empty() && i < network.units.size(); ++i) {
@@ -140,18 +147,14 @@ class SoftwareDevice final : public Device {
       const bool reads = std::any_of(bottoms.begin(), bottoms.end(), [&](const Operand& bottom) {
         return bottom.source == Operand::Source::kConstant && is_new[bottom.index];
       });
-      if (reads) stale.push_back(static_cast<int>(i));
+      if (reads) stale.emplace(static_cast<int>(i), network.units[i]);
     }
-    for (int i : stale) {
+    for (const auto& [i, unit] : stale) {
       // Reads in parts depend on no constant.
-      if (AsPartReads(program->units.prepared[i]) != nullptr) continue;
-      ANEMONE_ASSIGN_OR_RETURN(program->units.prepared[i], PrepareUnit(network, network.units[i]));
+      if (AsPartReads(units.prepared[i]) != nullptr) continue;
+      ANEMONE_ASSIGN_OR_RETURN(units.prepared[i], PrepareUnit(network, unit));
     }
-    if (program->exact) {
-      program->steps = PlanExact(network, *program->exact);
-    } else if (!options_.observed) {
-      for (int i : stale) network.units[i].weights.clear();
-    }
+    if (program->exact) program->steps = PlanExact(network, *program->exact);
     for (const NewConstants::Operand& operand : changed.operands) {
       network.constants[operand.constant].tensor = Tensor();
     }
@@ -163,7 +166,7 @@ class SoftwareDevice final : public Device {
     RunMemory memory = program.units.TakeMemory();
     if (memory.arena == nullptr) {
       return absl::ResourceExhaustedError(absl::StrCat(
-          "run: cannot allocate ", program.units.placement.arena_halves * 2, " bytes"));
+          "run: cannot allocate ", program.units.order->placement.arena_halves * 2, " bytes"));
     }
     absl::Status status = Walk(program, request, memory);
     program.units.GiveBack(std::move(memory));
@@ -214,22 +217,22 @@ class SoftwareDevice final : public Device {
   static absl::Status Walk(const SoftwareProgram& program, const Request& request,
                            RunMemory& memory) {
     const UnitProgram& units = program.units;
-    const Network& network = units.network;
+    const Network& network = *units.network;
     Half* const arena = memory.arena.get();
     units.SetPorts(memory, request);
     for (size_t i = 0; i < network.inputs.size(); ++i) {
-      if (units.placement.inputs[i].in == Slot::In::kInput) continue;
+      if (units.order->placement.inputs[i].in == Slot::In::kInput) continue;
       const SurfaceLayout& layout = program.inputs()[i].layout;
       Stage(program, layout, request.inputs[i],
-            units.At(units.placement.inputs[i], arena, &request));
+            units.At(units.order->placement.inputs[i], arena, &request));
     }
-    for (size_t i = 0; i < units.chains.size(); ++i) {
+    for (size_t i = 0; i < units.order->chains.size(); ++i) {
       const std::vector<UnitCall>& calls = memory.calls[i];
       ANEMONE_RETURN_IF_ERROR(
           CheckTime(Phase::kRun, [&] { return absl::StrCat("unit '", calls[0].unit->name, "'"); }));
       absl::Time start = request.on_unit != nullptr ? SteadyNow() : absl::Time();
       if (program.exact && request.on_values == nullptr) {
-        RunExact(program, units.chains[i][0].unit, request, calls[0]);
+        RunExact(program, units.order->chains[i][0].unit, request, calls[0]);
       } else {
         RunChain(calls);
       }
@@ -242,7 +245,7 @@ class SoftwareDevice final : public Device {
       }
     }
     for (size_t i = 0; i < network.outputs.size(); ++i) {
-      if (units.placement.direct_outputs[i]) continue;
+      if (units.order->placement.direct_outputs[i]) continue;
       const SurfaceLayout& layout = program.outputs()[i].layout;
       math::ConvertStrided(layout.dims.extent,
                            units.At(units.SlotOf(network.outputs[i].from), arena, &request),

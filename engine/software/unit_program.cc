@@ -75,8 +75,8 @@ absl::StatusOr<Prepared> PrepareUnit(const Network& network, const Unit& unit) {
 }
 
 absl::Status UnitProgram::Prepare(const Network& from) {
-  network = from;
-  for (const Constant& constant : network.constants) {
+  network = std::make_shared<Network>(from);
+  for (const Constant& constant : network->constants) {
     // Units that use indices prepare them from the tensor; other readers get them as fp16 numbers.
     if (!IsEngineConstant(constant.tensor.type()) && constant.tensor.type() != DataType::kUInt16) {
       return absl::UnimplementedError(absl::StrCat(
@@ -86,24 +86,26 @@ absl::Status UnitProgram::Prepare(const Network& from) {
     DropPages(constant.tensor);
     constants.push_back(std::move(halves));
   }
-  ANEMONE_ASSIGN_OR_RETURN(prepared, PrepareUnits(network));
+  ANEMONE_ASSIGN_OR_RETURN(prepared, PrepareUnits(*network));
   return absl::OkStatus();
 }
 
 void UnitProgram::Place(absl::Span<const ProgramPort> inputs, absl::Span<const ProgramPort> outputs,
                         bool fuses, bool inputs_in_place) {
-  if (fuses) ReadParts(network, prepared);
-  views.emplace(network, fuses ? absl::MakeConstSpan(prepared) : absl::Span<const Prepared>());
-  chains = FuseUnits(network, *views, fuses);
-  placement = PlaceTensors(network, *views, chains, inputs, outputs, inputs_in_place);
+  if (fuses) ReadParts(*network, prepared);
+  Views views(*network, fuses ? absl::MakeConstSpan(prepared) : absl::Span<const Prepared>());
+  std::vector<Chain> chains = FuseUnits(*network, views, fuses);
+  SlotPlan placement = PlaceTensors(*network, views, chains, inputs, outputs, inputs_in_place);
+  order = std::make_shared<const Order>(
+      Order{std::move(views), std::move(chains), std::move(placement)});
 }
 
 Slot UnitProgram::SlotOf(const Operand& operand) const {
-  const Root root = views->RootOf(operand);
+  const Root root = order->views.RootOf(operand);
   const int index = root.operand.index;
   Slot place = {Slot::In::kConstant, index};
-  if (root.operand.source == Operand::Source::kInput) place = placement.inputs[index];
-  if (root.operand.source == Operand::Source::kUnit) place = placement.units[index];
+  if (root.operand.source == Operand::Source::kInput) place = order->placement.inputs[index];
+  if (root.operand.source == Operand::Source::kUnit) place = order->placement.units[index];
   place.offset += root.offset;
   return place;
 }
@@ -129,8 +131,14 @@ void UnitProgram::SetPorts(RunMemory& memory, const Request& request) const {
   for (const auto& use : memory.writes) *use.data = At(use.place, arena, &request);
 }
 
-RunMemory UnitProgram::MakeMemory() const {
-  RunMemory memory = {.arena = AllocateHalves(placement.arena_halves)};
+RunMemory UnitProgram::TakeMemory() const {
+  std::optional<RunMemory> idle = idle_.Take();
+  if (idle && idle->of == number_.value) return *std::move(idle);
+  return MakeMemory(idle ? std::move(idle->arena) : AllocateHalves(order->placement.arena_halves));
+}
+
+RunMemory UnitProgram::MakeMemory(HalfBuffer buffer) const {
+  RunMemory memory = {.arena = std::move(buffer), .of = number_.value};
   Half* const arena = memory.arena.get();
   if (arena == nullptr) return memory;
   const auto set = [&](auto& view, const Dims& dims, const Slot& place, auto& uses) {
@@ -141,19 +149,19 @@ RunMemory UnitProgram::MakeMemory() const {
       view.data = At(place, arena, nullptr);
     }
   };
-  for (const Chain& chain : chains) {
+  for (const Chain& chain : order->chains) {
     std::vector<UnitCall>& calls = memory.calls.emplace_back(chain.size());
     for (size_t i = 0; i < chain.size(); ++i) {
-      const Unit& unit = network.units[chain[i].unit];
+      const Unit& unit = network->units[chain[i].unit];
       UnitCall& call = calls[i];
       call.unit = &unit;
       call.prepared = prepared[chain[i].unit].get();
       call.in.resize(unit.bottoms.size());
       for (size_t k = 0; k < call.in.size(); ++k) {
         const Operand& operand = unit.bottoms[k];
-        set(call.in[k], network.DimsOf(operand), SlotOf(operand), memory.reads);
+        set(call.in[k], network->DimsOf(operand), SlotOf(operand), memory.reads);
       }
-      set(call.out, unit.dims, placement.units[chain[i].unit], memory.writes);
+      set(call.out, unit.dims, order->placement.units[chain[i].unit], memory.writes);
     }
   }
   return memory;

@@ -9,7 +9,9 @@
 #ifndef ANEMONE_ENGINE_SOFTWARE_UNIT_PROGRAM_H_
 #define ANEMONE_ENGINE_SOFTWARE_UNIT_PROGRAM_H_
 
+#include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -41,6 +43,7 @@ struct RunMemory {
   };
 
   HalfBuffer arena;
+  uint64_t of = 0;                               // the program whose calls it has
   std::vector<std::vector<UnitCall>> calls;      // by chain
   std::vector<PortUse<const math::Half>> reads;  // operands that are in ports
   std::vector<PortUse<math::Half>> writes;       // results that are in ports
@@ -54,16 +57,23 @@ absl::StatusOr<Prepared> PrepareUnit(const Network& network, const Unit& unit);
 
 class UnitProgram {
  public:
-  Network network;                 // its weights may be dropped when they are prepared
+  // The order in which units run, and where their values are.
+  struct Order {
+    Views views;
+    std::vector<Chain> chains;
+    SlotPlan placement;
+  };
+
+  // Copies share it: one that changes it has a copy made first. The weights of its units may be
+  // dropped when they are prepared.
+  std::shared_ptr<Network> network;
   std::vector<Prepared> prepared;  // by unit
   std::vector<std::shared_ptr<const HalfBuffer>> constants;
-  std::optional<Views> views;
-  std::vector<Chain> chains;  // of units, in the order they run
-  SlotPlan placement;
+  std::shared_ptr<const Order> order;
 
   // Sets `network`, `prepared` and `constants`. kUnimplemented if a unit can only be checked.
   absl::Status Prepare(const Network& from);
-  // Then the other members. If `fuses` is false, each unit is a chain, and slices and parts
+  // Then `order`. If `fuses` is false, each unit is a chain, and slices and parts
   // (part_reads.h) are copied.
   void Place(absl::Span<const ProgramPort> inputs, absl::Span<const ProgramPort> outputs,
              bool fuses, bool inputs_in_place);
@@ -72,17 +82,30 @@ class UnitProgram {
   // `request` may be null if the place is not in a port.
   math::Half* At(const Slot& place, math::Half* arena, const Request* request) const;
 
-  RunMemory TakeMemory() const {
-    if (auto idle = idle_.Take()) return *std::move(idle);
-    return MakeMemory();
-  }
+  RunMemory TakeMemory() const;
   void GiveBack(RunMemory memory) const { idle_.GiveBack(std::move(memory)); }
   void SetPorts(RunMemory& memory, const Request& request) const;
 
  private:
-  RunMemory MakeMemory() const;
+  // A copy is another program, with constants of its own: each has its number.
+  class Number {
+   public:
+    Number() = default;
+    Number(const Number& /*other*/) {}
+    Number& operator=(const Number& /*other*/) {
+      value = ++last_;
+      return *this;
+    }
+    uint64_t value = ++last_;
 
-  mutable IdlePool<RunMemory> idle_;
+   private:
+    static inline std::atomic<uint64_t> last_ = 0;
+  };
+
+  RunMemory MakeMemory(HalfBuffer arena) const;
+
+  Number number_;
+  IdlePool<RunMemory> idle_;  // copies share it
 };
 
 }  // namespace anemone

@@ -166,15 +166,15 @@ absl::Status PrepareStep(const RecurrentStep& step, const RecurrentWeights& weig
   ANEMONE_RETURN_IF_ERROR(to.Prepare(c.network()));
   // Ports without gaps are read and written in place.
   std::vector<ProgramPort> inputs, outputs;
-  for (const InputPort& port : to.network.inputs) {
+  for (const InputPort& port : to.network->inputs) {
     inputs.push_back({port.name, LayoutOf(port.dims, Format::kFloat16, Route::kMil)});
   }
-  for (const OutputPort& port : to.network.outputs) {
+  for (const OutputPort& port : to.network->outputs) {
     outputs.push_back({port.name, LayoutOf(dims, Format::kFloat16, Route::kMil)});
   }
   to.Place(inputs, outputs, /*fuses=*/true, /*inputs_in_place=*/true);
-  for (Unit& unit : to.network.units) unit.weights.clear();
-  const std::vector<bool>& direct = to.placement.direct_outputs;
+  for (Unit& unit : to.network->units) unit.weights.clear();
+  const std::vector<bool>& direct = to.order->placement.direct_outputs;
   if (std::all_of(direct.begin(), direct.end(), [](bool is) { return is; })) {
     return absl::OkStatus();
   }

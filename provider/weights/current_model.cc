@@ -93,10 +93,11 @@ std::shared_ptr<const LoadedModel> CurrentModel::Get() const {
 absl::Status CurrentModel::UpdateWeights(const NewWeights& weights) {
   if (weights.empty()) return absl::OkStatus();
   const std::lock_guard<std::mutex> updating(updating_);
-  NewWeights all = weights_, changed;
-  for (const auto& [name, tensor] : weights) all[name] = changed[name] = ConstantCopy(tensor);
+  const auto all = std::make_shared<NewWeights>(*weights_);
+  NewWeights changed;
+  for (const auto& [name, tensor] : weights) (*all)[name] = changed[name] = ConstantCopy(tensor);
   const std::shared_ptr<const LoadedModel> before = model_;  // only updates change it
-  LoadSetup setup = WithWeights(setup_, std::make_shared<const NewWeights>(all));
+  LoadSetup setup = WithWeights(setup_, all);
   // Programs that can stay, with their new constants. They get them when nothing can fail any more.
   std::vector<std::pair<std::shared_ptr<const LoadedModel>, std::shared_ptr<Scheduler>>> adopted;
   absl::Status status;
@@ -105,7 +106,7 @@ absl::Status CurrentModel::UpdateWeights(const NewWeights& weights) {
     absl::StatusOr<std::shared_ptr<Scheduler>> made;
     program->arena->execute(WithDeadline([&] {
       made =
-          QuickUpdate(*program, changed, all, PartImporterOf(setup, importing, program->as_read));
+          QuickUpdate(*program, changed, *all, PartImporterOf(setup, importing, program->as_read));
     }));
     if (!made.ok()) status = made.status();
     if (!made.ok() || *made == nullptr) return false;
@@ -114,7 +115,7 @@ absl::Status CurrentModel::UpdateWeights(const NewWeights& weights) {
   };
   const auto apply = [&] {
     for (auto& [program, scheduler] : adopted) program->scheduler.Set(std::move(scheduler));
-    weights_ = std::move(all);
+    weights_ = all;
   };
   if (before->sizes == nullptr) {
     const bool is_quick = adopt(before, ImportingOptions(setup.settings, setup.runtime));

@@ -71,8 +71,8 @@ class CurrentModel {
   const LoadSetup setup_;  // of the file's weights
 
   std::vector<StatePair> pairs_;
-  std::mutex updating_;  // guards weights_
-  NewWeights weights_;   // of all updates
+  std::mutex updating_;                                                         // guards weights_
+  std::shared_ptr<const NewWeights> weights_ = std::make_shared<NewWeights>();  // of all updates
 
   // Null if the device never changes programs in place.
   const std::shared_ptr<RunGate> gate_;
