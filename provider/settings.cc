@@ -54,7 +54,7 @@ const Setting kSettings[] = {
      .flag = "adapter",
      .value = "[NAME=]FILE",
      .type = "Mapping[str, str]",
-     .entries = kRun | kPythonSession,
+     .entries = kGenerate | kRun | kPythonSession,
      .fallback = "",
      .brief = "Run with an adapter (LoRA): PEFT's .safetensors or ONNX Runtime's .onnx_adapter.",
      .help = "In Python files by name, one of which run() gets. On the command line the adapter "

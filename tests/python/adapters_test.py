@@ -18,6 +18,9 @@ from onnx import TensorProto, helper, numpy_helper
 
 import onnxruntime_ep_ane as ane
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from small_decoder import decoder  # noqa: E402
+
 SOURCE = pathlib.Path(sys.argv.pop(1))
 ANEMONE = sys.argv.pop(1)
 DTYPES = {"float32": "F32", "float16": "F16", "int64": "I64"}
@@ -328,6 +331,24 @@ class Adapters(unittest.TestCase):
                 self.session(model, adapters={"a": file})
             except (ValueError, NotImplementedError):
                 pass
+
+    def test_a_decoder_generates_with_the_adapter_without_a_name(self):
+        model, modules = decoder(layers=1), {f"layer0.{part}.w": (16, 16) for part in "qvo"}
+        path, added = write_peft(self.folder / "peft", modules, 4, alpha=8)
+        with_merged = list(ane.generate(merged(model, added, str, transposed=False).SerializeToString(), [5, 17, 40],
+                                        max_new=12))
+        self.assertNotEqual(list(ane.generate(model.SerializeToString(), [5, 17, 40], max_new=12)), with_merged)
+        self.assertEqual(list(ane.generate(model.SerializeToString(), [5, 17, 40], max_new=12, adapters={"": path})),
+                         with_merged)
+        file = self.folder / "decoder.onnx"
+        onnx.save(model, file)
+        command = [ANEMONE, "generate", file, "--tokens", "5,17,40", "--max-new", "12", "--json", "--adapter"]
+        done = subprocess.run([*command, path], capture_output=True, text=True)
+        self.assertEqual(with_merged, json.loads(done.stdout)["tokens"], done.stderr)
+        for told, words in (("cannot be compared", [path, "--compare"]), ("give it the name", [f"a={path}"])):
+            done = subprocess.run([*command, *words], capture_output=True, text=True)
+            self.assertEqual(2, done.returncode)
+            self.assertIn(told, done.stderr)
 
     def test_errors_name_the_file_and_the_module(self):
         model = two_layers()

@@ -231,6 +231,8 @@ int GenerateCommand(const Options& options) {
     return FailUsage(
         "--compare: needs the likeliest tokens; leave --temperature and --repetition-penalty out");
   }
+  if (options.compare && !options.settings.adapters.empty())
+    return FailUsage(kAdapterIsNotCompared);
   const absl::Status sampling = CheckSampling(SamplingOf(options));
   if (!sampling.ok()) return FailUsage(sampling.message());
   Run run(options);

@@ -21,6 +21,9 @@ inline constexpr int kExitRefused = 1;    // the model, data or environment was 
 inline constexpr int kExitUsage = 2;      // wrong usage
 inline constexpr int kExitThreshold = 3;  // done, but a threshold the user set was not met
 
+inline constexpr char kAdapterIsNotCompared[] =
+    "--adapter: cannot be compared, because ONNX Runtime runs the model without it; drop --compare";
+
 struct Range {
   double low = 0, high = 1;
 };

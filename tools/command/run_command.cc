@@ -384,9 +384,7 @@ int RunCommand(const Options& options) {
                                   "without --row-adapters"));
   }
   if (options.compare && !options.settings.adapters.empty()) {
-    return FailUsage(
-        "--adapter: cannot be compared, because ONNX Runtime runs the model without it; drop "
-        "--compare");
+    return FailUsage(kAdapterIsNotCompared);
   }
   absl::StatusOr<int> code = Run(options);
   return code.ok() ? *code : Fail(OfModel(code.status(), options.arguments[0]));
