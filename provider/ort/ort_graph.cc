@@ -248,6 +248,13 @@ void AddInitializer(const std::string& name, const Tensor& tensor, Skeleton& ske
 
 }  // namespace
 
+void HostGraph::CopyConstants() {
+  auto copies = std::make_shared<std::vector<Tensor>>();
+  copies->reserve(constants.size());
+  for (auto& [name, constant] : constants) copies->push_back(constant = constant.Copy());
+  owner = std::move(copies);
+}
+
 std::vector<int> HostGraph::AllNodes() const {
   std::vector<int> all(nodes.size());
   std::iota(all.begin(), all.end(), 0);
@@ -306,6 +313,7 @@ absl::StatusOr<HostGraph> ReadHostGraph(const OrtApi& api, const OrtGraph* graph
 std::unique_ptr<Skeleton> MakeSkeleton(const HostGraph& graph, absl::Span<const int> nodes,
                                        const std::set<int>& opaque, const KnownValues& known) {
   auto skeleton = std::make_unique<Skeleton>();
+  skeleton->owner = graph.owner;
   skeleton->proto.set_ir_version(graph.ir_version);
   onnx::GraphProto& to = *skeleton->proto.mutable_graph();
   to.set_name(graph.name);

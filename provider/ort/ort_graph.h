@@ -5,7 +5,8 @@
 //   auto skeleton = MakeSkeleton(graph, graph.AllNodes(), {}, {});
 //
 // In a skeleton of all nodes, node i is graph.nodes[i], so its origin is "/#i". All data points to
-// ONNX Runtime's memory, and must not be used after the OrtGraph is deleted.
+// ONNX Runtime's memory, and must not be used after the OrtGraph is deleted, except constants after
+// CopyConstants().
 #ifndef ANEMONE_PROVIDER_ORT_ORT_GRAPH_H_
 #define ANEMONE_PROVIDER_ORT_ORT_GRAPH_H_
 
@@ -48,8 +49,11 @@ struct HostGraph {
   std::vector<std::string> outputs;
   absl::flat_hash_map<std::string, onnx::TypeProto> types;  // of all values
   absl::flat_hash_map<std::string, Tensor> constants;       // initializers; views
+  std::shared_ptr<const void> owner;                        // of constants' bytes, or null
   absl::flat_hash_map<std::string, int> producer;           // node by output
 
+  // For programs that read the weights themselves in each run, in exact mode.
+  void CopyConstants();
   std::vector<int> AllNodes() const;
   // The nodes whose results node `i` or its bodies read; sorted, without duplicates.
   std::vector<int> ProducersOf(int i) const;

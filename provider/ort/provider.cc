@@ -182,7 +182,7 @@ absl::Status Provider::AddClaim(const HostGraph& graph, const std::vector<int>& 
   std::vector<const OrtNode*> handles;
   handles.reserve(nodes.size());
   for (int i : nodes) handles.push_back(graph.nodes[i].handle);
-  // The program has a packed copy of the weights.
+  // The program has a copy of the weights: packed, or that of CopyConstants().
   const OrtNodeFusionOptions options{kOrtApiVersion, /*drop_constant_initializers=*/true};
   return FromOrt(api_, api_.GetEpApi()->EpGraphSupportInfo_AddNodesToFuse(
                            claimed, handles.data(), handles.size(), &options));
@@ -291,7 +291,8 @@ absl::StatusOr<std::unique_ptr<FusedProgram>> Provider::Compile(const OrtGraph* 
   const WorkLimits limits(options_.settings);
   has_compiled_ = true;
   ANEMONE_RETURN_IF_ERROR(over_limit_);
-  ANEMONE_ASSIGN_OR_RETURN(const HostGraph host, ReadHostGraph(api_, graph));
+  ANEMONE_ASSIGN_OR_RETURN(HostGraph host, ReadHostGraph(api_, graph));
+  if (options_.numerics.is_exact()) host.CopyConstants();
   ANEMONE_ASSIGN_OR_RETURN(const NodeNames names, ReadNodeNames(api_, fused_node));
   ANEMONE_ASSIGN_OR_RETURN(Package package, PackageFor(host));
   for (PackagedSegment& segment : package.segments) segment.name = names.name;

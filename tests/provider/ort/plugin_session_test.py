@@ -193,6 +193,17 @@ class Options(PluginTest):
                        for n in ("fast", "exact"))
         np.testing.assert_allclose(fast, exact, atol=1e-2)
 
+    def test_no_numerics_read_weights_that_onnx_runtime_has_freed(self):
+        random = np.random.default_rng(0)
+        weights = (random.standard_normal((64, 64)) / 8).astype(np.float32)
+        made = model([helper.make_node("MatMul", ["x", "w"], ["y"])], [("x", TensorProto.FLOAT, [4, 64])],
+                     [("y", TensorProto.FLOAT, [4, 64])], [("w", weights)])
+        x = random.standard_normal((4, 64)).astype(np.float32)
+        for numerics in ("fast", "exact", "exact,mac-tile=none"):
+            sessions = [self.session(made, {"numerics": numerics}) for _ in range(20)]
+            for session in sessions:
+                np.testing.assert_allclose(x @ weights, session.run(None, {"x": x})[0], atol=1e-2)
+
     def test_a_profile_names_units_and_segments(self):
         path = self.folder / "trace.json"
         session = self.session(network(), {"profile_path": path})
