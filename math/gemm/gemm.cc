@@ -9,7 +9,6 @@
 #include "math/core/scratch.h"
 #include "math/gemm/gemm_operands.h"
 #include "math/gemm/panels.h"
-#include "math/gemm/strassen.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "math/gemm/gemm.cc"
@@ -115,8 +114,7 @@ HWY_EXPORT(StreamsHalves);
 
 struct PackedMatrix::State {
   int64_t k = 0, n = 0;
-  WeightPanels panels;                // [n / 48][k][48]
-  std::vector<uint8_t> even_columns;  // for dense panels that strassen_gemm.cc may use, else empty
+  WeightPanels panels;  // [n / 48][k][48]
 };
 
 PackedMatrix::PackedMatrix() : state_(std::make_shared<const State>()) {}
@@ -141,10 +139,6 @@ PackedMatrix::State StateOf(int64_t k, int64_t n, MatrixOrder order, HalfReader 
                                    .line_step = layout.col,
                                    .term_step = layout.row},
                                   1, values, coded);
-  if (state.panels.form == WeightForm::kDense && k % 8 == 0 && k > 0) {
-    state.even_columns =
-        EvenLines(state.panels, 1, n, kPairColumns, StrassenTerms(k), kMostWeightSpread);
-  }
   return state;
 }
 
@@ -194,7 +188,6 @@ struct Way {
 Way ChooseWay(const GemmShape& shape, const GemmOperands& g, int64_t copies) {
   const int64_t threads = ThreadCount();
   const BlockSize size{shape.m, shape.n};
-  if (g.even_columns != nullptr) return {MultiplyByStrassen, StrassenCut(g, copies, threads)};
   if (CodesPay(g)) return {MultiplyByCodes, CodesCut(g, copies, threads)};
   if (g.b_panels != nullptr && (shape.m <= kTileRows || (g.b_panels->form == WeightForm::kDense &&
                                                          HWY_DYNAMIC_DISPATCH(StreamsHalves)()))) {
@@ -267,10 +260,6 @@ void Gemm(const GemmShape& shape, absl::Span<const Half> a, const MatrixLayout& 
   assert(shape.k == b.state().k && shape.n == b.state().n);
   GemmOperands operands = Operands(shape, a, a_layout, bias, c, c_layout, epilogue);
   operands.b_panels = &PanelsOf(b);
-  const std::vector<uint8_t>& even_columns = b.state().even_columns;
-  operands.even_columns = even_columns.empty() ? nullptr : even_columns.data();
-  if (StrassenPays(operands)) return Multiply(shape, operands, a_layout, {}, c_layout);
-  operands.even_columns = nullptr;  // so that the joined matrix does not use Strassen's either
   const auto follows = [&](const MatrixLayout& layout) {
     return layout.batch[2] == shape.m * layout.row;
   };

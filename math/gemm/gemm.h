@@ -11,13 +11,11 @@
 // the sum is fp32 in the order of k for every element, and there is one rounding. So the bits are
 // the same on every machine, for any number of threads, packed or not. K = 0 gives the bias.
 //
-// There are two exceptions. Large products with a packed B use an algorithm with fewer products
-// (strassen_gemm.cc); their sums differ by about 1e-6 of the largest values around them, and depend
-// on the instruction set. Packed codes with scales are multiplied as integers (code_products.cc),
-// with errors of at most 2^-15 of the largest of 32 elements of a row of A; on Arm only with M up
-// to 8. Cost: with M up to 8 and a packed B, reading B as stored: with M = 1 at 90 % of memory's
-// speed, with codes at 75 to 85 %. If B is not packed, each call rearranges it: K * N element
-// moves, which matter only for small M.
+// The exception: packed codes with scales are multiplied as integers (code_products.cc), with
+// errors of at most 2^-15 of the largest of 32 elements of a row of A; on Arm only with M up to 8.
+// Cost: with M up to 8 and a packed B, reading B as stored: with M = 1 at 90 % of memory's speed,
+// with codes at 75 to 85 %. If B is not packed, each call rearranges it: K * N element moves, which
+// matter only for small M.
 #ifndef ANEMONE_MATH_GEMM_GEMM_H_
 #define ANEMONE_MATH_GEMM_GEMM_H_
 

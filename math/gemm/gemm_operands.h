@@ -20,7 +20,6 @@ struct GemmOperands {
   const Half* b = nullptr;  // B is either here, with strides,
   int64_t b_row = 0, b_column = 0;
   const WeightPanels* b_panels = nullptr;  // or here, packed as [n / 48][k][48]
-  const uint8_t* even_columns = nullptr;   // of b_panels, [pass][n / 96]; see strassen_gemm.cc
   const float* bias = nullptr;
   Half* c = nullptr;
   int64_t c_row = 0, c_column = 0;
@@ -44,13 +43,6 @@ inline constexpr int64_t kFinishedColumns = 4 * kRowColumns;
 // The values of a packed matrix as [column / 48][k][48] (gemm.cc).
 class PackedMatrix;
 const WeightPanels& PanelsOf(const PackedMatrix& matrix);
-
-// Strassen's algorithm for large products (strassen_gemm.cc): whether it is faster; how the product
-// is divided into tasks of whole groups of rows and pairs of columns; and one task.
-bool StrassenPays(const GemmOperands& g);
-Cut StrassenCut(const GemmOperands& g, int64_t copies, int64_t threads);
-void MultiplyByStrassen(const GemmOperands& g, int64_t row, int64_t rows, int64_t column,
-                        int64_t columns);
 
 // Products with affine codes as integers (code_products.cc): whether that is possible, and faster
 // than floats; how the product is divided into tasks; and one task.

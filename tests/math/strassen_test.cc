@@ -1,5 +1,4 @@
-// Tests convolutions and matrix products that are large enough for math/gemm/strassen_conv.cc and
-// strassen_gemm.cc.
+// Tests 1x1 convolutions that are large enough for math/gemm/strassen_conv.cc.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -8,8 +7,6 @@
 
 #include "math/conv/conv.h"
 #include "math/conv/conv_state.h"
-#include "math/gemm/gemm.h"
-#include "math/gemm/gemm_operands.h"
 #include "tests/math/math_testing.h"
 
 namespace anemone::math {
@@ -144,125 +141,6 @@ TEST(Strassen, LinesThatDifferStayAlone) {
         ExpectClose({y[i]}, {want[i]}, 1e-8);
       }
     });
-  }
-}
-
-struct ProductCase {
-  std::string name;
-  GemmShape shape;
-};
-
-void PrintTo(const ProductCase& c, std::ostream* out) { *out << c.name; }
-
-const ProductCase kProducts[] = {
-    {"whole_blocks", {.m = 96, .k = 192, .n = 192}},
-    {"ends", {.m = 101, .k = 192, .n = 230}},
-    {"left_over", {.m = 107, .k = 200, .n = 130}},
-    {"batch", {.m = 96, .k = 192, .n = 100, .batch = {1, 1, 3}}},
-    {"passes", {.m = 97, .k = 520, .n = 96}},
-    {"blocks_of_rows", {.m = 300, .k = 192, .n = 96}},
-};
-
-// The product in double; b is k x n.
-std::vector<double> PlainProduct(const GemmShape& s, const std::vector<Half>& a,
-                                 const std::vector<Half>& b, const std::vector<float>& bias) {
-  std::vector<double> c;
-  for (int64_t i = 0; i < s.m * s.batch[2]; ++i) {
-    for (int64_t j = 0; j < s.n; ++j) {
-      double sum = bias[j];
-      for (int64_t k = 0; k < s.k; ++k) sum += ToDouble(a[i * s.k + k]) * ToDouble(b[k * s.n + j]);
-      c.push_back(sum);
-    }
-  }
-  return c;
-}
-
-class StrassenProductTest : public testing::TestWithParam<ProductCase> {
- protected:
-  const GemmShape& s = GetParam().shape;
-  const std::vector<Half> a = Numbers(s.batch[2] * s.m * s.k, 1), b = Numbers(s.k * s.n, 2);
-  const std::vector<float> bias = Floats(s.n, 3);
-  const PackedMatrix packed = PackMatrix(s.k, s.n, MatrixOrder::kRowMajor, absl::MakeConstSpan(b));
-
-  std::vector<Half> Product(const Epilogue& epilogue = {}) const {
-    std::vector<Half> c(s.batch[2] * s.m * s.n);
-    Into(c, epilogue);
-    return c;
-  }
-  void Into(std::vector<Half>& c, const Epilogue& epilogue) const {
-    Gemm(s, a, RowMajor(s.k, s.m), packed, bias, absl::MakeSpan(c), RowMajor(s.n, s.m), epilogue);
-  }
-};
-
-TEST_P(StrassenProductTest, IsCloseToThePlainSumOnEveryTarget) {
-  const uint8_t even = 1;
-  EXPECT_TRUE(StrassenPays(
-      {.m = s.m, .k = s.k, .n = s.n, .a_column = 1, .even_columns = &even, .c_column = 1}));
-  const std::vector<double> want = PlainProduct(s, a, b, bias);
-  std::vector<double> want_relu = want;
-  for (double& value : want_relu) value = std::fmax(value, 0);
-  ForEachSimdTarget([&] {
-    ExpectClose(Product(), want, kSlack);
-    std::vector<Half> c(want.size());
-    WithRelu(c, [&](const Epilogue& relu) { Into(c, relu); });
-    ExpectClose(c, want_relu, kSlack);
-  });
-}
-
-TEST_P(StrassenProductTest, NeitherThreadsNorThePlaceInTheBatchShow) {
-  std::vector<Half> one;
-  WithThreads(1, [&] { one = Product(); });
-  for (int threads : {2, 5}) {
-    WithThreads(threads, [&] { ExpectSame(Product(), one); });
-  }
-  for (int64_t copy = 0; copy < s.batch[2]; ++copy) {
-    std::vector<Half> alone(s.m * s.n);
-    Gemm({.m = s.m, .k = s.k, .n = s.n},
-         absl::MakeConstSpan(a).subspan(copy * s.m * s.k, s.m * s.k), RowMajor(s.k), packed, bias,
-         absl::MakeSpan(alone), RowMajor(s.n));
-    ExpectSame(alone, {one.begin() + copy * s.m * s.n, one.begin() + (copy + 1) * s.m * s.n});
-  }
-}
-
-INSTANTIATE_TEST_SUITE_P(Shapes, StrassenProductTest, testing::ValuesIn(kProducts),
-                         [](const auto& info) { return info.param.name; });
-
-TEST(StrassenProduct, LinesThatDifferStayAlone) {
-  const GemmShape s{.m = 96, .k = 192, .n = 192};
-  constexpr int64_t kRow = 50, kColumn = 140;
-  const std::vector<float> bias(s.n, 0.25f);
-  for (const float factor : {0.0f, 0x1p-11f, 3e4f, HUGE_VALF}) {
-    std::vector<Half> a = Numbers(s.m * s.k, 1), b = Numbers(s.k * s.n, 2);
-    for (int64_t k = 0; k < s.k; ++k) {
-      a[kRow * s.k + k] = ToHalf(ToFloat(a[kRow * s.k + k]) * factor);
-      b[k * s.n + kColumn] = ToHalf(ToFloat(b[k * s.n + kColumn]) * factor);
-    }
-    const std::vector<double> want = PlainProduct(s, a, b, bias);
-    ForEachSimdTarget([&] {
-      std::vector<Half> c(want.size());
-      Gemm(s, a, RowMajor(s.k),
-           PackMatrix(s.k, s.n, MatrixOrder::kRowMajor, absl::MakeConstSpan(b)), bias,
-           absl::MakeSpan(c), RowMajor(s.n));
-      ExpectClose(c, want, kSlack);
-      for (int64_t i = 0; i < s.m * s.n && factor < 1; ++i) {
-        if (i / s.n == kRow || i % s.n == kColumn) ExpectClose({c[i]}, {want[i]}, 1e-8);
-      }
-    });
-  }
-}
-
-// Images of one position are rows of one product, but must not share a group of rows.
-TEST(StrassenProduct, ImagesOfOnePositionAreComputedEachByItself) {
-  const ConvShape s{64, 512, 1, 1, 192, 1, {}};
-  const std::vector<Half> x = Input(s), w = Weights(s);
-  std::vector<Half> all(64 * 192), alone(192);
-  Conv(PackConv(s, w, {}), x, absl::MakeSpan(all));
-  ConvShape one = s;
-  one.batch = 1;
-  for (int64_t image : {0, 5, 63}) {
-    Conv(PackConv(one, w, {}), absl::MakeConstSpan(x).subspan(image * 512, 512),
-         absl::MakeSpan(alone));
-    ExpectSame(alone, {all.begin() + image * 192, all.begin() + (image + 1) * 192});
   }
 }
 
