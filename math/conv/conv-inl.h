@@ -259,14 +259,21 @@ HWY_INLINE void MultiplyConvBlock(const ConvBlock& block) {
           HWY_ATTR { return RowsAhead(block, first, terms, row, column / kPanelColumns); });
 }
 
-// Like MultiplyConvBlock() in one pass, with a B that is not packed. The positions are divided into
-// runs of `run`. columns_at(i, column, multiply) must call multiply(b) with the columns of run i
-// from `column` on.
-template <class ColumnsAt>
-HWY_INLINE void MultiplyUnpacked(const ConvBlock& block, int64_t run, const ColumnsAt& columns_at) {
+// Like MultiplyConvBlock() in one pass, for whole rows of positions. The columns of all channels
+// are read from the stage in place.
+HWY_INLINE void MultiplyStagedBlock(const ConvBlock& block) {
   const ConvGeometry& g = *block.geometry;
-  const int64_t depth = g.depth(), runs = block.positions / run;
-  const int64_t tiles = runs * CeilDiv(run, kPanelColumns);
+  const Stage s = PlanStage(g, block.position, block.positions);
+  const int64_t* taps = TapOffsets(g, s);
+  float* stage = ThreadScratch<float>(ScratchUse::kStage, g.group_in * s.channel_size + kLanes);
+  StageOutside(s, 0.0f, g.group_in, stage);
+  StageChannels(block, s, 0, g.group_in, stage);
+  const int64_t depth = g.depth(), rows = block.positions / s.columns;
+  int64_t* steps = ThreadScratch<int64_t>(ScratchUse::kPieces, depth);
+  for (int64_t k = 0; k < depth; ++k) {
+    steps[k] = k / g.taps() * s.channel_size + taps[k % g.taps()];
+  }
+  const int64_t tiles = rows * CeilDiv(s.columns, kPanelColumns);
   float* a = ThreadScratch<float>(ScratchUse::kPanelA, kTileRows * depth);
   const Epilogue rest = block.epilogue.rest();
   for (int64_t i = 0; i < block.channels; i += kTileRows) {
@@ -275,56 +282,17 @@ HWY_INLINE void MultiplyUnpacked(const ConvBlock& block, int64_t run, const Colu
     Ahead ahead = NextRows(block, i, tiles);
     HalfTile to = TileOf(block, i, height, 0, 0);
     Half* const y = to.to;
-    for (int64_t r = 0; r < runs; ++r) {
-      for (int64_t column = 0; column < run; column += to.columns, to.to += to.columns) {
-        to.columns = HWY_MIN(run - column, kPanelColumns);
-        columns_at(r, column, [&](const auto& b) HWY_ATTR {
-          MultiplyTile(depth, a, depth * kPanelRows, height, b, to.columns, nullptr, to, ahead);
-        });
+    for (int64_t row = 0; row < rows; ++row) {
+      const float* const from = stage + s.RowOffset(s.first_row + row);
+      for (int64_t column = 0; column < s.columns; column += to.columns, to.to += to.columns) {
+        to.columns = HWY_MIN(s.columns - column, kPanelColumns);
+        MultiplyTile(depth, a, depth * kPanelRows, height, UnpackedColumns{from + column, steps},
+                     to.columns, nullptr, to, ahead);
         ahead.from += depth * ahead.step;
       }
     }
     rest.FinishRuns(y, height, block.positions, g.y_plane);
   }
-}
-
-// Multiplies whole rows of positions. The columns of all channels are read from the stage in place.
-HWY_INLINE void MultiplyStagedBlock(const ConvBlock& block) {
-  const ConvGeometry& g = *block.geometry;
-  const Stage s = PlanStage(g, block.position, block.positions);
-  const int64_t* taps = TapOffsets(g, s);
-  float* stage = ThreadScratch<float>(ScratchUse::kStage, g.group_in * s.channel_size + kLanes);
-  StageOutside(s, 0.0f, g.group_in, stage);
-  StageChannels(block, s, 0, g.group_in, stage);
-  int64_t* steps = ThreadScratch<int64_t>(ScratchUse::kPieces, g.depth());
-  for (int64_t k = 0; k < g.depth(); ++k) {
-    steps[k] = k / g.taps() * s.channel_size + taps[k % g.taps()];
-  }
-  MultiplyUnpacked(
-      block, s.columns, [&](int64_t row, int64_t column, const auto& multiply) HWY_ATTR {
-        multiply(UnpackedColumns{stage + s.RowOffset(s.first_row + row) + column, steps});
-      });
-}
-
-// Multiplies a pointwise convolution. The columns are read from the input in place and widened as
-// they are loaded.
-HWY_INLINE void MultiplyPlanesBlock(const ConvBlock& block) {
-  const ConvGeometry& g = *block.geometry;
-  // A last tile that ends within a vector is packed, because the input may end there.
-  const bool is_whole = block.positions % kLanes == 0;
-  ConvBlock end = block;
-  end.positions = is_whole ? 0 : (block.positions - 1) % kPanelColumns + 1;
-  const int64_t unpacked = block.positions - end.positions;
-  end.position += unpacked;
-  float* b = ThreadScratch<float>(ScratchUse::kPanelB, kPanelColumns * g.depth() + kLanes);
-  PackPointwise(end, 0, g.depth(), b);
-  const float* packed = b;
-  const Half* const x = block.x + block.position;
-  MultiplyUnpacked(block, block.positions,
-                   [&](int64_t, int64_t column, const auto& multiply) HWY_ATTR {
-                     if (column >= unpacked) return multiply(packed);
-                     multiply(PlaneColumns{x + column, g.in_h * g.in_w});
-                   });
 }
 
 // Rounds a tile whose rows are positions and whose columns are output channels.

@@ -23,9 +23,6 @@ namespace anemone::math::HWY_NAMESPACE {
 
 void ComputeConvBlock(const ConvBlock& block) { MultiplyConvBlock(block); }
 void ComputeStagedBlock(const ConvBlock& block) { MultiplyStagedBlock(block); }
-void ComputePlanesBlock(const ConvBlock& block) {
-  ANEMONE_MATH_NATIVE_HALF ? MultiplyPlanesBlock(block) : MultiplyConvBlock(block);
-}
 void ComputeChannelBlock(const ConvBlock& block) { MultiplyChannelBlock(block); }
 
 // NOLINTNEXTLINE(google-readability-namespace-comments)
@@ -37,7 +34,6 @@ namespace anemone::math {
 
 HWY_EXPORT(ComputeConvBlock);
 HWY_EXPORT(ComputeStagedBlock);
-HWY_EXPORT(ComputePlanesBlock);
 HWY_EXPORT(ComputeChannelBlock);
 
 PackedConv::PackedConv() : state_(std::make_unique<const State>()) {}
@@ -239,14 +235,6 @@ bool ReadsStage(const ConvGeometry& g) {
   return g.group_out * unused < 4 * g.out_w && StagedRows(g) * g.out_w >= 2 * kPanelColumns;
 }
 
-// Whether reading (and widening) the input in place for each product is faster than packing it
-// once.
-bool ReadsPlanes(const ConvGeometry& g) {
-  constexpr int64_t kMostChannels = 128;
-  return g.pointwise() && g.dense_output() && g.depth() > 0 && g.depth() <= kBlockDepth &&
-         g.group_out <= kMostChannels;
-}
-
 // The number of parts into which each of `copies` images (times groups) is divided, so that all
 // threads have the same amount of work.
 int64_t PartsForThreads(int64_t copies) {
@@ -297,9 +285,7 @@ struct ConvWay {
 
 ConvWay ChooseWay(const ConvGeometry& g) {
   if (ReadsStage(g)) return {HWY_DYNAMIC_DISPATCH(ComputeStagedBlock), CutStaged(g)};
-  return {ReadsPlanes(g) ? HWY_DYNAMIC_DISPATCH(ComputePlanesBlock)
-                         : HWY_DYNAMIC_DISPATCH(ComputeConvBlock),
-          CutUnfolded(g)};
+  return {HWY_DYNAMIC_DISPATCH(ComputeConvBlock), CutUnfolded(g)};
 }
 
 void RunPanels(const PackedConv::State& state, const Half* x, Half* y, const Epilogue& epilogue) {
@@ -365,10 +351,9 @@ absl::Span<const Half> UnfoldRows(const ConvGeometry& g, const Half* x) {
   return {rows, static_cast<size_t>(count)};
 }
 
-// The product of each image, whose rows are positions. Gemm() takes rows that follow each other as
-// one matrix, but chooses its algorithm as for one image.
+// The product of all images, whose rows are positions.
 GemmShape ThinShape(const ConvGeometry& g) {
-  return {.m = g.positions(), .k = g.depth(), .n = g.group_out, .batch = {1, 1, g.batch}};
+  return {.m = g.batch * g.positions(), .k = g.depth(), .n = g.group_out};
 }
 
 // The positions of all images follow each other, so that tiles are full and the weights are read
@@ -376,8 +361,8 @@ GemmShape ThinShape(const ConvGeometry& g) {
 void RunThinImages(const PackedConv::State& state, const Half* x, absl::Span<Half> y) {
   const ConvGeometry& g = state.geometry;
   const CallScratch<Half> product(static_cast<int64_t>(y.size()));
-  Gemm(ThinShape(g), UnfoldRows(g, x), RowMajor(g.depth(), g.positions()), state.weights->matrix,
-       state.bias, product.span(), RowMajor(g.group_out, g.positions()));
+  Gemm(ThinShape(g), UnfoldRows(g, x), RowMajor(g.depth()), state.weights->matrix, state.bias,
+       product.span(), RowMajor(g.group_out));
   Transpose({g.batch, 1, 1, g.positions(), g.group_out}, {0, 1, 2, 4, 3}, product.span(), y);
 }
 
@@ -391,7 +376,7 @@ void RunThin(const PackedConv::State& state, const Half* x, Half* y, const Epilo
     return epilogue.FinishAll(y, g.batch, out_size, out_size);
   }
   const auto a = g.pointwise() ? absl::MakeConstSpan(x, g.batch * in_size) : UnfoldRows(g, x);
-  MatrixLayout a_layout = RowMajor(g.depth(), 1), c_layout = RowMajor(g.group_out, 1);
+  MatrixLayout a_layout = RowMajor(g.depth()), c_layout = RowMajor(g.group_out);
   if (g.positions() > 1) {  // one image
     c_layout = {1, g.positions(), {}};
     if (g.pointwise()) a_layout = {1, g.positions(), {}};

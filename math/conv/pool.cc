@@ -32,12 +32,6 @@ struct Maximum {  // for numbers without NaN
     return hn::Xor(bits, hn::And(sign, hn::Set(d, 0x7fff)));
   }
 };
-struct MaximumUnsigned : Maximum {  // for numbers without a sign, as after a ReLU
-  template <class D>
-  static HWY_INLINE hn::Vec<D> InOrder(const D, hn::Vec<D> bits) {
-    return bits;
-  }
-};
 struct MaximumNan {
   static constexpr bool kAverage = false;
   static HWY_INLINE VF Fold(VF a, VF b) { return MaxNan(a, b); }
@@ -48,29 +42,17 @@ struct Average {
   static HWY_INLINE VF Fold(VF a, VF b) { return hn::Add(a, b); }
 };
 
-// Whether any element is a NaN, and whether any has its sign bit set.
-struct Special {
-  bool nan, sign;
-};
-
-HWY_INLINE Special Survey(const Half* x, int64_t count) {
+HWY_INLINE bool HasNan(const Half* x, int64_t count) {
   const hn::ScalableTag<uint16_t> d;
   const int64_t lanes = hn::Lanes(d);
-  const auto magnitude = hn::Set(d, 0x7fff);
-  auto largest = hn::Zero(d), all = hn::Zero(d);
+  auto largest = hn::Zero(d);
   int64_t i = 0;
   for (; i + lanes <= count; i += lanes) {
     const auto bits = hn::LoadU(d, reinterpret_cast<const uint16_t*>(x + i));
-    largest = hn::Max(largest, hn::And(bits, magnitude));
-    all = hn::Or(all, bits);
+    largest = hn::Max(largest, hn::And(bits, hn::Set(d, 0x7fff)));
   }
-  Special found{!hn::AllFalse(d, hn::Gt(largest, hn::Set(d, 0x7c00))),
-                !hn::AllFalse(d, hn::Gt(all, magnitude))};
-  for (; i < count; ++i) {
-    found.nan = found.nan || IsNan(x[i]);
-    found.sign = found.sign || x[i].bits > 0x7fff;
-  }
-  return found;
+  return !hn::AllFalse(d, hn::Gt(largest, hn::Set(d, 0x7c00))) ||
+         std::any_of(x + i, x + count, IsNan);
 }
 
 // An average is divided by the product of the counts of its row and its column. `columns` has one
@@ -244,14 +226,8 @@ void PoolPlanes(const ConvGeometry& g, int64_t begin, int64_t end, int64_t first
     const auto direct = [&](auto op) HWY_ATTR {
       return PoolDirect<decltype(op)>(g, input, from, first, last, counts, to);
     };
-    const Special found = average ? Special{} : Survey(from, in_size);
-    bool is_done = false;
-    if (average) {
-      is_done = direct(Average());
-    } else if (!found.nan) {
-      is_done = found.sign ? direct(Maximum()) : direct(MaximumUnsigned());
-    }
-    if (is_done) continue;
+    const bool has_nan = !average && HasNan(from, in_size);
+    if (average ? direct(Average()) : !has_nan && direct(Maximum())) continue;
     if (staged == nullptr) {
       staged = ThreadScratch<float>(ScratchUse::kStage, stage.channel_size + kLanes);
       const uint16_t outside = average ? Average::kOutside : Maximum::kOutside;
@@ -263,7 +239,7 @@ void PoolPlanes(const ConvGeometry& g, int64_t begin, int64_t end, int64_t first
     };
     if (average) {
       run(Average());
-    } else if (found.nan) {
+    } else if (has_nan) {
       run(MaximumNan());
     } else {
       run(Maximum());

@@ -22,26 +22,6 @@ inline constexpr int64_t kApart = 16;
 // Whether |half| is below 2^14.
 inline bool IsModest(Half half) { return (half.bits & 0x7fff) < kImmodestBits; }
 
-// A tile that needs only its first one or two outputs along an axis needs fewer products. The
-// points of F(2, 3) are four of the points of F(4, 3), with the same weights except for a factor.
-// If inputs 1, 2 and 3 replace inputs 3, 4 and 5, the factor is corrected, the two other points
-// become zero, and the second output appears in place of the fourth. A single output does not need
-// the point at infinity either.
-//
-// FewOutputs(): along an axis with `outputs` outputs and `tiles` tiles, the number of outputs of
-// the last tile if it is 1 or 2, else 0. NeedsPoint(): whether such a tile needs a point.
-inline int64_t FewOutputs(int64_t outputs, int64_t tiles) {
-  const int64_t left = outputs - (tiles - 1) * kTile;
-  return left <= 2 ? left : 0;
-}
-inline bool NeedsPoint(int64_t few, int64_t point) {
-  return few == 0 || point < 3 || (point == kReach - 1 && few == 2);
-}
-
-struct TileRun {
-  int64_t first, last;
-};
-
 // The work of one task: a rectangle of tiles in one group of one image, and a range of blocks of 32
 // output channels.
 struct WinogradTask {
@@ -53,35 +33,8 @@ struct WinogradTask {
   Epilogue epilogue;
   int64_t tile_row, tile_rows, tile_column, tile_columns;
   int64_t first_block, last_block;
-  // Whether the last column of tiles is numbered first, because it has few outputs. Set by
-  // ComputeWinograd().
-  bool last_column_first = false;
 
   int64_t tiles() const { return tile_rows * tile_columns; }
-
-  // FewOutputs() of the last row and the last column of tiles.
-  int64_t few_rows() const { return FewOutputs(geometry->out_h, tile_row + tile_rows); }
-  int64_t few_columns() const { return FewOutputs(geometry->out_w, tile_column + tile_columns); }
-  // The number of rows of tiles without a last row of few outputs.
-  int64_t many_rows() const { return tile_rows - (few_rows() > 0); }
-
-  // Tiles are numbered row by row. With last_column_first, the tiles of the last column come first,
-  // except the one in a row of few outputs, which comes last. So the tiles that need a given point
-  // have consecutive numbers.
-  int64_t tiles_ahead() const { return last_column_first ? many_rows() : 0; }
-  int64_t TileAt(int64_t row, int64_t column) const {
-    const int64_t ahead = tiles_ahead();
-    if (column == tile_columns - 1 && row < ahead) return row;
-    return ahead + row * (tile_columns - last_column_first) + column;
-  }
-  TileRun TilesThatNeed(int64_t point) const {
-    if (!NeedsPoint(few_rows(), point / kReach)) {
-      const bool both = last_column_first && !NeedsPoint(few_columns(), point % kReach);
-      return {both ? tiles_ahead() : 0, tiles() - tile_columns};
-    }
-    if (!last_column_first || NeedsPoint(few_columns(), point % kReach)) return {0, tiles()};
-    return {tiles_ahead(), tiles() - (few_rows() > 0)};
-  }
 };
 
 }  // namespace anemone::math
@@ -141,14 +94,13 @@ HWY_INLINE void WeightPoints(const VF g0, const VF g1, const VF g2, VF (&to)[kRe
   to[4] = hn::Sub(far, middle);
   to[5] = g2;
 }
-HWY_INLINE void Outputs(const VF (&m)[kReach], bool are_few, VF (&to)[kTile]) {
+HWY_INLINE void Outputs(const VF (&m)[kReach], VF (&to)[kTile]) {
   const VF a = hn::Add(m[1], m[2]), b = hn::Sub(m[1], m[2]);
   const VF c = hn::Add(m[3], m[4]), e = hn::Sub(m[3], m[4]);
   to[0] = hn::Add(hn::Add(m[0], a), c);
   to[1] = AddTimes(b, 2, e);
   to[2] = AddTimes(a, 4, c);
   to[3] = hn::Add(AddTimes(b, 8, e), m[5]);
-  if (are_few) to[1] = to[3];
 }
 
 // Whether all magnitudes are below 2^14.
@@ -187,17 +139,15 @@ struct Slots {
   }
 };
 
-// Copies the rows of a channel to staged[row % 4][slot][4], with inputs 3 to 5 replaced in tiles of
-// few outputs (see FewOutputs()). Elements outside the image are not written.
+// Copies the rows of a channel to staged[row % 4][slot][4]. Elements outside the image are not
+// written.
 HWY_INLINE void StageRows(const WinogradTask& t, const Slots& slots, const Half* plane,
                           Half* staged) {
   const ConvGeometry& g = *t.geometry;
   const int64_t top = t.tile_row * kTile - g.pad_top;
   const int64_t last = t.tile_rows * kTile + kReach - kTile;
-  const int64_t replaced_row = t.few_rows() > 0 ? last - 3 : last;
-  const int64_t last_tile = (t.tile_columns - 1) * kTile;
   for (int64_t row = 0; row < last; ++row) {
-    const int64_t input_row = top + (row < replaced_row ? row : row - 2);
+    const int64_t input_row = top + row;
     if (input_row < 0 || input_row >= g.in_h) continue;
     Half* const to = staged + (row % kTile * slots.size + row / kTile * slots.per_row) * kTile;
     const Half* const from = plane + input_row * g.in_w + (slots.first_column + slots.begin);
@@ -206,11 +156,6 @@ HWY_INLINE void StageRows(const WinogradTask& t, const Slots& slots, const Half*
     int64_t i = 0;
     for (; i + kLanes <= count; i += kLanes) StoreBits(LoadBits(from + i), inside + i);
     if (i < count) StoreBitsN(LoadBitsN(from + i, count - i), inside + i, count - i);
-    if (t.few_columns() == 0) continue;
-    for (int64_t j = last_tile + 3; j < last_tile + kReach; ++j) {
-      const int64_t source = j - 2 - slots.begin;
-      to[j] = source >= 0 && source < count ? from[source] : kHalfZero;
-    }
   }
 }
 
@@ -266,7 +211,7 @@ HWY_INLINE const SlotTiles* FindTiles(const WinogradTask& t, const Slots& slots)
     for (int64_t tile = 0; tile < t.tiles(); ++tile) {
       const int64_t row = tile / t.tile_columns, column = tile % t.tile_columns;
       const int64_t slot = row * slots.per_row + column;
-      take(found[slot / kLanes], t.TileAt(row, column), slot % kLanes);
+      take(found[slot / kLanes], tile, slot % kLanes);
     }
   };
   for_tiles(
@@ -390,15 +335,15 @@ HWY_INLINE void PointTiles(int64_t rows, int64_t channels, const float* input, i
   }
 }
 
-// Multiplies one point for the tiles of `run`; the task has `tiles` tiles.
-HWY_INLINE void MultiplyPoint(const TileRun& run, int64_t tiles, int64_t channels,
-                              const float* input, const float* weights, float* sums,
-                              bool accumulate, const void* next) {
-  const int64_t rows = EvenPart(run.last - run.first, ANEMONE_MATH_POINT_ROWS);
+// Multiplies one point for all tiles of a task.
+HWY_INLINE void MultiplyPoint(int64_t tiles, int64_t channels, const float* input,
+                              const float* weights, float* sums, bool accumulate,
+                              const void* next) {
+  const int64_t rows = EvenPart(tiles, ANEMONE_MATH_POINT_ROWS);
   const char* ahead = static_cast<const char*>(next);
   for (int64_t k = 0; k < kWinogradChannels; k += 2 * kLanes) {
-    for (int64_t tile = run.first; tile < run.last; tile += rows) {
-      PointTiles<ANEMONE_MATH_POINT_ROWS>(HWY_MIN(rows, run.last - tile), channels, input + tile,
+    for (int64_t tile = 0; tile < tiles; tile += rows) {
+      PointTiles<ANEMONE_MATH_POINT_ROWS>(HWY_MIN(rows, tiles - tile), channels, input + tile,
                                           tiles, weights + k, sums + tile * kWinogradChannels + k,
                                           accumulate, ahead);
       ahead += channels * kLineBytes;
@@ -408,9 +353,8 @@ HWY_INLINE void MultiplyPoint(const TileRun& run, int64_t tiles, int64_t channel
 
 // Computes and rounds the outputs of one tile for a vector of channels. Output (i, j) is written to
 // rounded + i * row_step + j * step.
-HWY_INLINE void RoundTile(const float* sums, int64_t point_size, bool few_rows, bool few_columns,
-                          VF bias, const Limits* limits, Half* rounded, int64_t row_step,
-                          int64_t step) {
+HWY_INLINE void RoundTile(const float* sums, int64_t point_size, VF bias, const Limits* limits,
+                          Half* rounded, int64_t row_step, int64_t step) {
   const DF df;
   VF columns[kReach][kTile];
   for (int64_t j = 0; j < kReach; ++j) {
@@ -418,12 +362,12 @@ HWY_INLINE void RoundTile(const float* sums, int64_t point_size, bool few_rows, 
     for (int64_t r = 0; r < kReach; ++r) {
       in[r] = hn::LoadU(df, sums + (r * kReach + j) * point_size);
     }
-    Outputs(in, few_rows, columns[j]);
+    Outputs(in, columns[j]);
   }
   for (int64_t i = 0; i < kTile; ++i) {
     VF in[kReach], out[kTile];
     for (int64_t j = 0; j < kReach; ++j) in[j] = columns[j][i];
-    Outputs(in, few_columns, out);
+    Outputs(in, out);
     for (int64_t j = 0; j < kTile; ++j) out[j] = hn::Add(out[j], bias);
     LimitSums(limits, out);
     for (int64_t j = 0; j < kTile; ++j) StoreHalf(out[j], rounded + i * row_step + j * step);

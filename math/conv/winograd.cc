@@ -57,7 +57,6 @@ HWY_INLINE void StoreBlock(const WinogradTask& t, int64_t channel, const float* 
   constexpr int64_t kWidth = HWY_MAX(kLanes, kSquare);  // channels processed together
   const ConvGeometry& g = *t.geometry;
   const int64_t channels = HWY_MIN(kWinogradChannels, g.group_out - channel);
-  const bool few_rows = t.few_rows() > 0, few_columns = t.few_columns() > 0;
   HWY_ALIGN Half rounded[kTile][kSquare][kWidth] = {};
   for (int64_t k = 0; k < channels; k += kWidth) {
     for (int64_t tile = 0; tile < t.tiles();) {
@@ -66,10 +65,8 @@ HWY_INLINE void StoreBlock(const WinogradTask& t, int64_t channel, const float* 
       for (int64_t lane = 0; lane < kWidth && k + lane < channels; lane += kLanes) {
         const VF bias = LoadFloatUpTo(t.bias + channel + k + lane, channels - k - lane);
         for (int64_t i = 0; i < pair; ++i) {
-          RoundTile(sums + t.TileAt(down, across + i) * kWinogradChannels + k + lane, point_size,
-                    few_rows && down == t.tile_rows - 1,
-                    few_columns && across + i == t.tile_columns - 1, bias, t.epilogue.limits(),
-                    &rounded[0][i * kTile][lane], kSquare * kWidth, kWidth);
+          RoundTile(sums + (tile + i) * kWinogradChannels + k + lane, point_size, bias,
+                    t.epilogue.limits(), &rounded[0][i * kTile][lane], kSquare * kWidth, kWidth);
         }
       }
       const int64_t row = (t.tile_row + down) * kTile;
@@ -121,10 +118,7 @@ bool InputIsModest(const WinogradTask& t) {
 }
 
 // Computes a task whose inputs are modest.
-void ComputeTiles(const WinogradTask& task) {
-  WinogradTask t = task;
-  // Only if one vector of slots holds all tiles that then come first.
-  t.last_column_first = t.few_columns() > 0 && t.many_rows() * Slots(t).per_row <= kLanes + 1;
+void ComputeTiles(const WinogradTask& t) {
   const ConvGeometry& g = *t.geometry;
   const int64_t tiles = t.tiles();
   const int64_t step = HWY_MIN(kStepChannels, g.group_in);
@@ -137,14 +131,6 @@ void ComputeTiles(const WinogradTask& task) {
   float* sums = weights + kPoints * weight_size;
   float* input = sums + kPoints * sum_size;
   TransformInput(t, input_size, input);
-  TileRun runs[kPoints];
-  for (int64_t p = 0; p < kPoints; ++p) {
-    runs[p] = t.TilesThatNeed(p);
-    float* of_point = sums + p * sum_size;
-    std::fill_n(of_point, runs[p].first * kWinogradChannels, 0.0f);
-    std::fill(of_point + runs[p].last * kWinogradChannels, of_point + tiles * kWinogradChannels,
-              0.0f);
-  }
   for (int64_t block = t.first_block; block < t.last_block; ++block) {
     const Half* from = t.weights + block * kWinogradChannels * g.depth();
     for (int64_t first = 0; first < g.group_in; first += step) {
@@ -159,8 +145,8 @@ void ComputeTiles(const WinogradTask& task) {
         constexpr int64_t kEach = kPoints / kTaps;
         const void* next = points + input_size;
         if (p % kEach == 0) next = next_weights + p / kEach * channels * kWinogradChannels;
-        MultiplyPoint(runs[p], tiles, channels, points, weights + p * weight_size,
-                      sums + p * sum_size, first != 0, next);
+        MultiplyPoint(tiles, channels, points, weights + p * weight_size, sums + p * sum_size,
+                      first != 0, next);
       }
     }
     StoreBlock(t, block * kWinogradChannels, sums, sum_size);
@@ -205,18 +191,6 @@ int64_t TileRows(const ConvGeometry& g) { return CeilDiv(g.out_h, kTile); }
 int64_t TileColumns(const ConvGeometry& g) { return CeilDiv(g.out_w, kTile); }
 int64_t ChannelBlocks(const ConvGeometry& g) { return CeilDiv(g.group_out, kWinogradChannels); }
 
-// The size of the largest part when the tiles along an axis with `outputs` outputs are divided into
-// `parts` parts: its tiles, and the sum of the points that they need along the axis.
-struct Side {
-  int64_t tiles, points;
-
-  Side(int64_t outputs, int64_t parts) : tiles(CeilDiv(CeilDiv(outputs, kTile), parts)) {
-    points = tiles * kReach;
-    const int64_t few = parts == 1 ? FewOutputs(outputs, tiles) : 0;
-    for (int64_t point = 0; point < kReach; ++point) points -= !NeedsPoint(few, point);
-  }
-};
-
 // The division of one group of one image into tasks: by rows of tiles, columns of tiles, and blocks
 // of output channels. Parts differ in size by at most one.
 struct TileCut {
@@ -227,10 +201,9 @@ struct TileCut {
   // measured (bench/math_bench.cc).
   int64_t largest_cost(const ConvGeometry& g) const {
     constexpr int64_t kWeights = 9, kInput = 45, kOutput = 18;
-    const Side down(g.out_h, rows), across(g.out_w, columns);
-    const int64_t tiles = down.tiles * across.tiles;
+    const int64_t tiles = CeilDiv(TileRows(g), rows) * CeilDiv(TileColumns(g), columns);
     const int64_t outputs = CeilDiv(ChannelBlocks(g), channels) * kWinogradChannels;
-    return g.group_in * outputs * (down.points * across.points / 16 + kWeights) +
+    return g.group_in * outputs * (tiles * kPoints / 16 + kWeights) +
            tiles * (g.group_in * kInput + outputs * kOutput);
   }
 };

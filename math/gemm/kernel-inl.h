@@ -34,12 +34,12 @@ namespace anemone::math::HWY_NAMESPACE {
 HWY_INLINE VF LoadColumns(const float* b) { return hn::LoadU(DF(), b); }
 HWY_INLINE VF LoadColumns(const Half* b) { return LoadHalf(b); }
 
-// TermOf() returns the columns of B for one term. B is one of three types: a packed panel,
+// TermOf() returns the columns of B for one term. B is either a packed panel,
 template <class T>
 HWY_INLINE const T* TermOf(const T* panel, int64_t term) {
   return panel + term * kPanelColumns;
 }
-// unpacked columns, where term k is steps[k] elements after `first`,
+// or unpacked columns, where term k is steps[k] elements after `first`.
 struct UnpackedColumns {
   const float* first;
   const int64_t* steps;
@@ -48,16 +48,6 @@ struct UnpackedColumns {
 };
 HWY_INLINE const float* TermOf(const UnpackedColumns& b, int64_t term) {
   return b.first + b.steps[term];
-}
-// or unpacked planes of Halfs, one for each term.
-struct PlaneColumns {
-  const Half* first;
-  int64_t plane;
-
-  PlaneColumns operator+(int64_t columns) const { return {first + columns, plane}; }
-};
-HWY_INLINE const Half* TermOf(const PlaneColumns& b, int64_t term) {
-  return b.first + b.plane * term;
 }
 
 // The destination of the sums of a tile is a FloatTile or a HalfTile. Store<true>() writes a block
