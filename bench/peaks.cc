@@ -4,8 +4,8 @@
 #include <cstdio>
 #include <utility>
 
+#include "math/core/aligned_array.h"
 #include "math/core/parallel.h"
-#include "math/core/scratch.h"
 #include "tbb/parallel_for.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -131,7 +131,8 @@ double LowTenth(std::vector<double> times) {
 double ReadBandwidth() {
   constexpr int64_t kFloats = 1 << 26, kParts = 64, kRounds = 4;  // 256 MB in parts of 4 MB
   const int64_t threads = math::ThreadCount(), count = kFloats / kParts / threads / 1024 * 1024;
-  const math::AlignedArray<float> x(kFloats);  // in large pages, as weights are
+  math::AlignedArray<float> x(kFloats);  // in large pages, as weights are
+  std::fill_n(x.data(), kFloats, 1.0f);  // memory that was never written is one page of zeros
   std::vector<float> sinks(threads * 16);
   std::vector<double> times;
   for (int64_t part = 0; part < kParts * kRounds; ++part) {

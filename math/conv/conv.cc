@@ -8,6 +8,7 @@
 
 #include "math/conv/conv_state.h"
 #include "math/core/parallel.h"
+#include "math/core/scratch.h"
 #include "math/gemm/gemm_operands.h"
 #include "math/gemm/panels.h"
 #include "math/move/transpose.h"

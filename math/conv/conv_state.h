@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "math/conv/conv.h"
+#include "math/core/aligned_array.h"
 #include "math/core/parallel.h"
-#include "math/core/scratch.h"
 #include "math/gemm/gemm.h"
 #include "math/gemm/panels.h"
 #include "math/gemm/weight_panels.h"

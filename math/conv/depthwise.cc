@@ -5,6 +5,7 @@
 
 #include "math/conv/conv_state.h"
 #include "math/core/parallel.h"
+#include "math/core/scratch.h"
 #include "math/gemm/panels.h"
 
 #undef HWY_TARGET_INCLUDE

@@ -10,6 +10,7 @@
 
 #include "math/conv/conv_state.h"
 #include "math/core/simd-inl.h"
+#include "math/core/scratch.h"
 #include "math/gemm/panels.h"
 
 HWY_BEFORE_NAMESPACE();

@@ -17,6 +17,7 @@
 #include <cstdint>
 
 #include "math/conv/conv_state.h"
+#include "math/core/aligned_array.h"
 #include "math/core/parallel.h"
 #include "math/core/scratch.h"
 #include "math/gemm/panels.h"

@@ -12,6 +12,7 @@
 #include <cstdint>
 
 #include "math/conv/winograd-inl.h"
+#include "math/core/scratch.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace anemone::math::HWY_NAMESPACE {

@@ -1,16 +1,13 @@
-// math/core/scratch.h: aligned memory: per thread, per call, or as an owned array. Internal.
+// math/core/scratch.h: aligned memory, per thread or per call. Internal.
 //
 //   float* panel = ThreadScratch<float>(ScratchUse::kPanelB, 384 * 192);  // reused by this thread
 //   CallScratch<Half> moved(x.size());      // until it goes out of scope, for all threads
-//   AlignedArray<Half> weights(n);          // zeroed
 #ifndef ANEMONE_MATH_CORE_SCRATCH_H_
 #define ANEMONE_MATH_CORE_SCRATCH_H_
 
 #include <cstdint>
 #include <cstdlib>
-#include <cstring>
 #include <memory>
-#include <new>
 
 #include "absl/types/span.h"
 
@@ -25,26 +22,6 @@ struct AlignedFree {
 // entries (convolutions became up to 1.4 times as fast, bench/math_bench.cc). `whole_pages` permits
 // a huge page for the last part of the block even if the block does not fill it.
 void* AllocateAligned(int64_t bytes, bool whole_pages);
-
-// `count` trivial elements, zeroed, aligned for any vector.
-template <class T>
-class AlignedArray {
- public:
-  AlignedArray() = default;
-  explicit AlignedArray(int64_t count)
-      : count_(count),
-        data_(static_cast<T*>(AllocateAligned(count * static_cast<int64_t>(sizeof(T)), false))) {
-    if (data_ == nullptr) throw std::bad_alloc();
-    std::memset(static_cast<void*>(data_.get()), 0, static_cast<size_t>(count) * sizeof(T));
-  }
-  T* data() { return data_.get(); }
-  const T* data() const { return data_.get(); }
-  int64_t size() const { return count_; }
-
- private:
-  int64_t count_ = 0;
-  std::unique_ptr<T[], AlignedFree> data_;
-};
 
 // Names the scratch blocks of a thread. Blocks in use at the same time must have different names.
 enum class ScratchUse {

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "math/core/scratch.h"
 #include "math/gemm/gemm_operands.h"
 #include "math/gemm/kernel-inl.h"
 #include "math/gemm/weight_panels-inl.h"

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "math/conv/conv_state.h"
+#include "math/core/scratch.h"
 #include "math/gemm/strassen.h"
 
 #undef HWY_TARGET_INCLUDE

@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "anemone/bit_mask.h"
+#include "math/core/aligned_array.h"
 #include "math/core/half.h"
-#include "math/core/scratch.h"
 #include "math/gemm/coded_weights.h"
 #include "math/move/convert.h"
 
