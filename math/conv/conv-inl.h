@@ -14,9 +14,9 @@
 #include <cstdint>
 
 #include "math/conv/conv_state.h"
-#include "math/core/scratch.h"
 #include "math/conv/stage-inl.h"
 #include "math/core/interleave-inl.h"
+#include "math/core/scratch.h"
 #include "math/gemm/kernel-inl.h"
 #include "math/gemm/weight_panels-inl.h"
 

@@ -9,8 +9,8 @@
 #include <cstdint>
 
 #include "math/conv/conv_state.h"
-#include "math/core/simd-inl.h"
 #include "math/core/scratch.h"
+#include "math/core/simd-inl.h"
 #include "math/gemm/panels.h"
 
 HWY_BEFORE_NAMESPACE();

@@ -48,9 +48,8 @@ Page PageAt(const std::byte* place) {
 TEST(AlignedArray, IsZeroedAndAligned) {
   for (int round = 0; round < 2; ++round) {
     std::vector<Bytes> held;
-    for (const int64_t size :
-         {int64_t{0}, int64_t{1}, int64_t{100}, kMega / 64 - 1, kMega / 64, kMega, 3 * kMega,
-          2 * kMega, kMega / 8 + 1, 20 * kMega, 5 * kMega}) {
+    for (const int64_t size : {int64_t{0}, int64_t{1}, int64_t{100}, kMega / 64 - 1, kMega / 64,
+                               kMega, 3 * kMega, 2 * kMega, kMega / 8 + 1, 20 * kMega, 5 * kMega}) {
       held.emplace_back(size);
       EXPECT_EQ(held.back().size(), size);
       EXPECT_EQ(reinterpret_cast<uintptr_t>(held.back().data()) % 128, 0) << size;
