@@ -34,11 +34,10 @@ void Fill(Bytes& array, int value) {
 
 enum class Page { kUnmapped, kNotTouched, kTouched };
 
-Page PageAt(const std::byte* place) {
+Page PageAt(std::byte* place) {
   const auto size = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
-  const uintptr_t at = reinterpret_cast<uintptr_t>(place) / size * size;
   unsigned char touched = 0;
-  if (mincore(reinterpret_cast<void*>(at), size, &touched) != 0) {
+  if (mincore(place - reinterpret_cast<uintptr_t>(place) % size, size, &touched) != 0) {
     EXPECT_EQ(errno, ENOMEM);
     return Page::kUnmapped;
   }
@@ -84,8 +83,8 @@ TEST(AlignedArray, AnAreaGoesWithItsLastBlock) {
   Bytes first(kMega), second(kMega);
   Fill(first, 1);
   Fill(second, 2);
-  const std::byte* const in_first = first.data() + kMega / 2;
-  const std::byte* const in_second = second.data() + kMega / 2;
+  std::byte* const in_first = first.data() + kMega / 2;
+  std::byte* const in_second = second.data() + kMega / 2;
   EXPECT_EQ(PageAt(in_first), Page::kTouched);
   first = Bytes();
   EXPECT_EQ(PageAt(in_first), Page::kNotTouched);
@@ -121,6 +120,7 @@ TEST(AlignedArray, ThreadsHaveTheirOwnBlocks) {
     }
   };
   std::vector<std::thread> threads;
+  threads.reserve(4);
   for (int thread = 0; thread < 4; ++thread) threads.emplace_back(work, thread);
   for (std::thread& thread : threads) thread.join();
 }
