@@ -73,9 +73,9 @@ TEST(AlignedArray, FewWeightsHaveNoArea) {
 
 TEST(AlignedArray, WhatAnAreaHasLeftIsUsed) {
   const Bytes few = FewBytes();
-  const Bytes first(5 * kMega), second(5 * kMega);  // an area is at least 8 MB
+  const Bytes first(40 * kMega), second(40 * kMega);  // an area is at least 64 MB
   const Bytes third(kMega);
-  EXPECT_EQ(third.data() - first.data(), 5 * kMega + 128);
+  EXPECT_EQ(third.data() - first.data(), 40 * kMega + 128);
 }
 
 TEST(AlignedArray, AnAreaGoesWithItsLastBlock) {
