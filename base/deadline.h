@@ -1,5 +1,5 @@
 // base/deadline.h: Settings::time_limit. Work that takes longer ends with kDeadlineExceeded, at the
-// next place that looks.
+// next place that looks. Work that the caller cancels ends there too, with kCancelled.
 //
 //   const TimeLimit limit(settings.time_limit);  // of what this thread does while it exists
 //   ANEMONE_RETURN_IF_ERROR(CheckTime(Phase::kPlan, [] { return "node 'conv1'"; }));
@@ -7,9 +7,14 @@
 // The deadline belongs to a thread. Work that another thread may do takes it along:
 //
 //   arena.execute(WithDeadline([&] { Work(); }));
+//
+// To cancel what a thread does, by a flag that any thread or signal handler may set:
+//
+//   const CancelledBy scope(flag);  // of each TimeLimit that this thread makes while it exists
 #ifndef ANEMONE_BASE_DEADLINE_H_
 #define ANEMONE_BASE_DEADLINE_H_
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <functional>
@@ -32,7 +37,8 @@ enum class Phase { kRead, kPlan, kCompile, kRun, kWrite };
 // Thread-safe.
 class Deadline {
  public:
-  explicit Deadline(double seconds);
+  // 0 seconds: no limit. `cancelled` may be null.
+  explicit Deadline(double seconds, const std::atomic<bool>* cancelled = nullptr);
   ~Deadline();
   Deadline(const Deadline&) = delete;
   Deadline& operator=(const Deadline&) = delete;
@@ -40,8 +46,8 @@ class Deadline {
   // Of what this thread does; null: it has no limit.
   static Deadline* Current();
 
-  bool is_over() const { return Clock::now() >= end_; }
-  // kDeadlineExceeded. `place`: the node that was reached, or "".
+  bool is_over() const { return is_cancelled() || (seconds_ > 0 && Clock::now() >= end_); }
+  // kDeadlineExceeded or kCancelled. `place`: the node that was reached, or "".
   absl::Status Error(Phase phase, absl::string_view place) const;
 
   // While it exists, this thread works for `deadline`, which may be null.
@@ -56,8 +62,9 @@ class Deadline {
     Deadline* const before_;
   };
 
-  // While it exists, `stop` is called when the time is over: once, by another thread, or at once if
-  // the time is over already. It must be short, and must not throw. `deadline` may be null.
+  // While it exists, `stop` is called when the time is over, or soon after the work is cancelled:
+  // once, by another thread, or at once if that was before. It must be short, and must not throw.
+  // `deadline` may be null.
   class Alarm {
    public:
     Alarm(Deadline* deadline, std::function<void()> stop);
@@ -73,9 +80,13 @@ class Deadline {
 
  private:
   using Clock = std::chrono::steady_clock;
+  bool is_cancelled() const {
+    return cancelled_ != nullptr && cancelled_->load(std::memory_order_relaxed);
+  }
   void Watch();
 
   const double seconds_;
+  const std::atomic<bool>* const cancelled_;
   const Clock::time_point end_;
   std::mutex mutex_;  // guards the members below
   std::condition_variable closing_changed_;
@@ -93,13 +104,29 @@ auto WithDeadline(Work work) {
   };
 }
 
+// While it exists, a TimeLimit of this thread also ends when `flag` is true.
+class CancelledBy {
+ public:
+  explicit CancelledBy(const std::atomic<bool>& flag);
+  ~CancelledBy();
+  CancelledBy(const CancelledBy&) = delete;
+  CancelledBy& operator=(const CancelledBy&) = delete;
+
+  // Of this thread, or null.
+  static const std::atomic<bool>* Current();
+
+ private:
+  const std::atomic<bool>* const before_;
+};
+
 // Limits what this thread does while it exists. 0: no limit. Inside another limit, only that one
 // counts.
 class TimeLimit {
  public:
   explicit TimeLimit(double seconds) {
-    if (seconds <= 0 || Deadline::Current() != nullptr) return;
-    deadline_.emplace(seconds);
+    const std::atomic<bool>* const cancelled = CancelledBy::Current();
+    if ((seconds <= 0 && cancelled == nullptr) || Deadline::Current() != nullptr) return;
+    deadline_.emplace(seconds, cancelled);
     scope_.emplace(&*deadline_);
   }
 
@@ -108,8 +135,8 @@ class TimeLimit {
   std::optional<Deadline::Scope> scope_;
 };
 
-// kDeadlineExceeded if the time of this thread's work is over. `place` returns the node that was
-// reached; it is called only then.
+// kDeadlineExceeded if the time of this thread's work is over, kCancelled if it was cancelled.
+// `place` returns the node that was reached; it is called only then.
 template <class Place>
 absl::Status CheckTime(Phase phase, const Place& place) {
   const Deadline* const deadline = Deadline::Current();
@@ -118,6 +145,11 @@ absl::Status CheckTime(Phase phase, const Place& place) {
 }
 inline absl::Status CheckTime(Phase phase) {
   return CheckTime(phase, [] { return ""; });
+}
+
+// True of the errors of CheckTime(): the caller wants no more work, so nothing else is tried.
+inline bool IsOutOfTime(const absl::Status& status) {
+  return absl::IsDeadlineExceeded(status) || absl::IsCancelled(status);
 }
 
 }  // namespace anemone

@@ -291,7 +291,7 @@ absl::StatusOr<std::unique_ptr<CpuSession>> CpuSession::FromModel(
     return absl::OkStatus();
   };
   absl::Status status = open(false);
-  if (!status.ok() && !absl::IsDeadlineExceeded(status) && !absl::IsResourceExhausted(status) &&
+  if (!status.ok() && !IsOutOfTime(status) && !absl::IsResourceExhausted(status) &&
       !session->weights_.empty()) {
     status = open(true);
   }

@@ -136,7 +136,7 @@ absl::StatusOr<std::unique_ptr<ControlFlow>> ControlFlow::Make(
     auto scheduler = make();
     const bool may_wait = node.op_type == "If" && !absl::IsResourceExhausted(scheduler.status()) &&
                           !absl::IsUnavailable(scheduler.status()) &&
-                          !absl::IsDeadlineExceeded(scheduler.status());
+                          !IsOutOfTime(scheduler.status());
     if (!scheduler.ok() && !may_wait) {
       return Annotated(scheduler.status(), absl::StrCat(ShortLabel(graph, node), ", body"));
     }

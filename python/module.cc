@@ -36,6 +36,7 @@
 #include "provider/programs/program_diff.h"
 #include "provider/sampling.h"
 #include "provider/settings.h"
+#include "python/interrupt.h"
 #include "python/values.h"
 
 namespace anemone {
@@ -385,6 +386,7 @@ std::string TargetNameOf(const std::string& name) {
 
 NB_MODULE(_anemone, module) {
   module.attr("__version__") = anemone::kVersion;
+  anemone::Interrupt::SetUp();
   module.def("write_file", anemone::WriteFile);
   module.def("target_problem", anemone::TargetProblem);
   module.def("target_label", anemone::TargetLabelOf);

@@ -28,6 +28,7 @@ const ExceptionRow kExceptions[] = {
     {absl::StatusCode::kResourceExhausted, &PyExc_MemoryError},
     {absl::StatusCode::kUnimplemented, &PyExc_NotImplementedError},
     {absl::StatusCode::kDeadlineExceeded, &PyExc_TimeoutError},
+    {absl::StatusCode::kCancelled, &PyExc_KeyboardInterrupt},
 };
 
 using Bytes = nb::ndarray<const uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
@@ -59,6 +60,7 @@ bool IsOnlyOwner(Tensor& tensor) {
 }  // namespace
 
 void Raise(const absl::Status& status) {
+  if (PyErr_CheckSignals() != 0) throw nb::python_error();
   PyObject* type = PyExc_RuntimeError;
   for (const ExceptionRow& row : kExceptions) {
     if (row.code == status.code()) type = *row.type;

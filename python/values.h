@@ -13,18 +13,20 @@
 #include "absl/status/statusor.h"
 #include "anemone/onnx_value.h"
 #include "anemone/tensor.h"
+#include "python/interrupt.h"
 
 namespace anemone {
 
 namespace nb = nanobind;
 
-// Raises the Python exception for the status, which is an error.
+// Raises the Python exception for the status, which is an error; first that of a signal's handler.
 [[noreturn]] void Raise(const absl::Status& status);
 
-// Runs `work` without the GIL, and returns its result.
+// Runs `work` without the GIL, and returns its result. Ctrl-C ends it early.
 template <class F>
 auto Unlocked(F&& work) {
   auto result = [&] {
+    const Interrupt interrupt;
     const nb::gil_scoped_release release;
     return work();
   }();

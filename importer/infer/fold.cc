@@ -416,7 +416,7 @@ absl::Status Folder::Flush(Walk& walk) {
 void Folder::Evaluate(Walk& walk, absl::Span<Node> nodes) {
   if (nodes.empty()) return;
   const absl::Status status = TryEvaluate(walk, nodes);
-  if (status.ok() || absl::IsDeadlineExceeded(status)) return;
+  if (status.ok() || IsOutOfTime(status)) return;
   if (nodes.size() == 1) return Refuse(walk, nodes[0], status);
   Evaluate(walk, nodes.first(nodes.size() / 2));
   Evaluate(walk, nodes.subspan(nodes.size() / 2));

@@ -78,6 +78,41 @@ TEST(Deadline, AlarmsRingOnceWhileTheyExist) {
   EXPECT_EQ(gone, 0);
 }
 
+TEST(Deadline, EndsWhenItIsCancelled) {
+  std::atomic<bool> flag = false;
+  std::atomic<int> rung = 0;
+  for (const double seconds : {0.0, kLong}) {
+    flag = false;
+    rung = 0;
+    const CancelledBy scope(flag);
+    const TimeLimit limit(seconds);
+    const Deadline::Alarm alarm(Deadline::Current(), [&] { ++rung; });
+    EXPECT_TRUE(CheckTime(Phase::kRun).ok());
+    flag = true;
+    const absl::Status status = CheckTime(Phase::kRun, [] { return "node 'conv1'"; });
+    EXPECT_THAT(status, StatusIs(StatusCode::kCancelled,
+                                 HasSubstr("cancelled while running, at node 'conv1'; start it")));
+    EXPECT_TRUE(IsOutOfTime(status));
+    for (int i = 0; i < 10000 && rung < 1; ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    EXPECT_EQ(rung, 1);
+  }
+}
+
+TEST(Deadline, AFlagCancelsTheWorkOfItsThread) {
+  const std::atomic<bool> flag = true;
+  {
+    const CancelledBy scope(flag);
+    std::thread([] {
+      const TimeLimit limit(kLong);
+      EXPECT_TRUE(CheckTime(Phase::kRun).ok());
+    }).join();
+  }
+  const TimeLimit limit(0);
+  EXPECT_EQ(Deadline::Current(), nullptr);
+}
+
 TEST(Deadline, EndsBeforeItsTimeWithItsAlarms) {
   std::atomic<int> rung = 0;
   {
