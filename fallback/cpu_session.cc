@@ -12,11 +12,11 @@
 #include "absl/strings/str_cat.h"
 #include "base/annotated.h"
 #include "base/deadline.h"
-#include "base/mapped_file.h"
 #include "base/memory_limit.h"
 #include "base/status_macros.h"
 #include "fallback/limited_allocator.h"
 #include "fallback/ort_types.h"
+#include "fallback/pages_given_back.h"
 #include "importer/read/model_files.h"
 
 namespace anemone {
@@ -338,13 +338,14 @@ absl::StatusOr<std::unique_ptr<CpuSession>> CpuSession::FromFile(
     ANEMONE_RETURN_IF_ERROR(OpenNoFiles(ort, session->where_, prepared.get()));
   }
   OrtSession* raw = nullptr;
-  ANEMONE_RETURN_IF_ERROR(CreateInTime(ort, session->where_, prepared.get(), [&] {
-    return ort.api().CreateSessionFromArray(ort.env(), text.data(), text.size(), prepared.get(),
-                                            &raw);
-  }));
+  {
+    const PagesGivenBack pages(std::move(mapped));
+    ANEMONE_RETURN_IF_ERROR(CreateInTime(ort, session->where_, prepared.get(), [&] {
+      return ort.api().CreateSessionFromArray(ort.env(), text.data(), text.size(), prepared.get(),
+                                              &raw);
+    }));
+  }
   session->session_.reset(raw);
-  // ONNX Runtime has packed most weights, and reads others again when they are needed.
-  for (absl::Span<const std::byte> each : mapped) MappedFile::GiveBack(each);
   ANEMONE_RETURN_IF_ERROR(session->ReadPorts());
   return session;
 }

@@ -4,21 +4,30 @@
 #include <vector>
 
 #include "absl/strings/cord.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "importer/opset/opsets.h"
 
 namespace anemone {
+namespace {
+
+constexpr absl::string_view kBeforeOperator = "while running ", kAfterOperator = " node. Name:''";
+
+}  // namespace
+
+bool LacksNodeName(const absl::Status& status) {
+  return absl::StrContains(status.message(), kAfterOperator);
+}
 
 absl::Status WithFailedNode(const absl::Status& status, const Graph& graph) {
-  constexpr absl::string_view kBefore = "while running ", kAfter = " node. Name:''";
   constexpr size_t kMostListed = 3;
   const absl::string_view message = status.message();
-  const size_t after = message.find(kAfter);
-  const size_t before = message.rfind(kBefore, after);
+  const size_t after = message.find(kAfterOperator);
+  const size_t before = message.rfind(kBeforeOperator, after);
   if (after == absl::string_view::npos || before == absl::string_view::npos) return status;
-  const size_t from = before + kBefore.size();
+  const size_t from = before + kBeforeOperator.size();
   const absl::string_view op = message.substr(from, after - from);
   std::vector<std::string> labels;
   size_t count = 0;

@@ -7,6 +7,9 @@
 
 namespace anemone {
 
+// True of an error of ONNX Runtime about a node without a name.
+bool LacksNodeName(const absl::Status& status);
+
 // ONNX Runtime names the operator and the name of a node that fails in a run. If that node has no
 // name, returns the error with the nodes of the graph that it may be, by what they make.
 absl::Status WithFailedNode(const absl::Status& status, const Graph& graph);

@@ -141,6 +141,7 @@ struct LoadedModel {
 
   absl::StatusOr<const Planned*> WholePlan() const;
   std::string NodeOf(absl::string_view unit) const;
+  absl::Status OfUsersNode(const absl::Status& status) const;
   // The sizes are those of each run, and there was none yet.
   bool is_unplanned() const {
     return sizes != nullptr && !has_buckets() && sizes->last() == nullptr;

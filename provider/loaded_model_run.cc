@@ -5,6 +5,7 @@
 #include "base/deadline.h"
 #include "base/memory_limit.h"
 #include "base/status_macros.h"
+#include "provider/failed_node.h"
 #include "provider/loaded_model.h"
 
 namespace anemone {
@@ -23,12 +24,20 @@ absl::StatusOr<NamedValues> LoadedModel::Run(NamedValues given, Trace* trace, Ha
   const MemoryLimit limit(memory_limit, "a run");
   arena->execute(WithMemoryLimit(
       WithDeadline([&] { results = current->Run(std::move(values), trace, hazards, resident); })));
-  ANEMONE_RETURN_IF_ERROR(results.status());
+  if (!results.ok()) return OfUsersNode(results.status());
   NamedValues named;
   for (size_t i = 0; i < outputs.size(); ++i) {
     named.emplace(outputs[i].name, std::move((*results)[i]));
   }
   return named;
+}
+
+// An error of ONNX Runtime about a node without a name, if ONNX Runtime alone has read the model:
+// it is read for its nodes only now.
+absl::Status LoadedModel::OfUsersNode(const absl::Status& status) const {
+  if (!whole || !planned.model.graph.nodes.empty() || !LacksNodeName(status)) return status;
+  const auto read = WholePlan();
+  return read.ok() ? WithFailedNode(status, (*read)->model.graph) : status;
 }
 
 absl::StatusOr<std::vector<Hazard>> LoadedModel::FindHazards(

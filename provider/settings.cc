@@ -261,7 +261,7 @@ const Setting kSettings[] = {
      .flag = "memory-limit",
      .value = "BYTES",
      .type = "int | str",
-     .entries = (kReadsModel & ~kZoo) | kPlugin | kPython,
+     .entries = (kReadsModel & ~kZoo) | kPatch | kPlugin | kPython,
      .fallback = "0",
      .brief = "Refuse a model that needs more memory.",
      .help = "K, M and G (or KiB, MiB, GiB) are powers of 1024; KB, MB and GB are powers of 1000. "
@@ -276,7 +276,7 @@ const Setting kSettings[] = {
      .flag = "time-limit",
      .value = "SECONDS",
      .type = "float",
-     .entries = (kReadsModel & ~kZoo) | kPlugin | kPython,
+     .entries = (kReadsModel & ~kZoo) | kPatch | kPlugin | kPython,
      .fallback = "0",
      .brief = "End with an error if loading a model, or a run, takes longer.",
      .help = "Loading is reading, planning and compiling. The error names the node that was "
@@ -287,7 +287,7 @@ const Setting kSettings[] = {
      .flag = "limit",
      .value = "NAME=VALUE",
      .type = "Mapping[str, int | str]",
-     .entries = kReadsModel | kPlugin | kPython,
+     .entries = kReadsModel | kPatch | kPlugin | kPython,
      .fallback = "",
      .brief = "Change a limit of what a model may ask for, as in nodes=100000 or tensor-bytes=1G.",
      .help = "A model beyond a limit is refused, and the error names the limit. The limits are "

@@ -36,6 +36,7 @@ enum EntryPoint : unsigned {
   kReport = 2048,
   kTrain = 1 << 13,
   kGenerate = 1 << 14,
+  kPatch = 1 << 15,
 };
 inline constexpr unsigned kReadsModel =
     kCheck | kRun | kBench | kConvert | kCompile | kDiff | kZoo | kReport | kTrain | kGenerate;

@@ -31,6 +31,7 @@
 #include "provider/weights/derived_parts.h"
 #include "provider/weights/same_plan.h"
 #include "provider/weights/weight_places.h"
+#include "provider/work_limits.h"
 
 namespace anemone {
 namespace {
@@ -139,8 +140,9 @@ absl::Status RewriteProgram(const std::string& folder, const CompiledModel& mode
 }  // namespace
 
 absl::StatusOr<Patched> PatchModel(const std::string& folder, const NewWeights& weights,
-                                   const std::string& output) {
+                                   const std::string& output, const Settings& given) {
   return Guarded("patch the model", [&]() -> absl::StatusOr<Patched> {
+    const WorkLimits limits(given);
     ANEMONE_ASSIGN_OR_RETURN(const auto model, CompiledModel::Open(folder));
     ANEMONE_ASSIGN_OR_RETURN(const auto changes, ChangesOf(*model, weights));
     ANEMONE_ASSIGN_OR_RETURN(const auto made, NewFolder::MakeFor(output, folder));
@@ -164,7 +166,7 @@ absl::StatusOr<Patched> PatchModel(const std::string& folder, const NewWeights& 
       return DamagedManifest("it lists other files than the model has");
     std::string& version = patched.compiled.weights_version;
     ANEMONE_ASSIGN_OR_RETURN(version, WeightsVersionOf(sources));
-    ANEMONE_ASSIGN_OR_RETURN(Settings settings, model->SettingsFor({}));
+    ANEMONE_ASSIGN_OR_RETURN(Settings settings, model->SettingsFor(given));
     settings.state = model->state();
     ANEMONE_ASSIGN_OR_RETURN(LoadSetup setup, SetupToCompile(file, settings));
     const PlannedModel& planned = model->planned();

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "anemone/settings.h"
 #include "importer/new_weights.h"
 #include "provider/compiled/compile.h"
 
@@ -21,10 +22,11 @@ struct Patched {
 
 // Writes a compiled model with new weights to the folder `output`. If that is `folder`, it is
 // replaced in one step; else it must not exist, or be empty. On an error nothing is written.
-// Errors: those of Session::UpdateWeights() and CompiledModel::Open(); kUnimplemented: the model's
-// file does not hold the elements of a weight as bytes.
+// `given` has limits of the work; all else is as the model was compiled. Errors: those of
+// Session::UpdateWeights() and CompiledModel::Open(); kUnimplemented: the model's file does not
+// hold the elements of a weight as bytes.
 absl::StatusOr<Patched> PatchModel(const std::string& folder, const NewWeights& weights,
-                                   const std::string& output);
+                                   const std::string& output, const Settings& given = {});
 
 }  // namespace anemone
 

@@ -102,6 +102,9 @@ class BadModels(CliTest):
         self.refused(external("short.bin", offset=-4), "'w'", "negative")
         self.refused(external("../outside.bin"), "outside.bin")
         self.refused(external("/etc/passwd"), "/etc/passwd")
+        no_bytes = self.write(external("short.bin", length=0))
+        for words in (["check"], ["run"], ["run", "--policy", "cpu"]):
+            self.expect_error(anemone(*words, no_bytes), "'w'", "its length is 0 bytes", "need 16")
 
     def test_external_link_that_leaves_the_folder(self):
         inner = self.folder / "inner"

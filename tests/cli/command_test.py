@@ -191,6 +191,8 @@ class Commands(CliTest):
                              (["confirm", "Relu", "--dim=n=1"],
                               "--dim: confirm has no such option in this version; only check, run"),
                              (["fly"], "fly"),
+                             (["run", ""], "run: an argument is empty, want MODEL"),
+                             (["diff", path, ""], "diff: an argument is empty"),
                              (["run", path, "--policy", "most"], "max-engine"),
                              (["run", path, "--tolerance", "cosine=0.9"], "--compare"),
                              (["report", path], "--output"),

@@ -7,6 +7,7 @@ import sys
 import unittest
 
 import numpy
+import onnx.parser
 from onnx import helper, numpy_helper
 
 from attacks_test import of_text
@@ -112,7 +113,6 @@ GROWING = {"texts": texts(), "doubled texts": doubled("StringConcat", "string"),
 class ModelLimits(CliTest):
     def file(self, what):
         if isinstance(what, str):
-            import onnx
             what = onnx.parser.parse_model(what)
         return self.write(what)
 
@@ -175,6 +175,22 @@ class ModelLimits(CliTest):
                 self.assertEqual([], self.temporaries())
         done = anemone("zoo", self.folder / "model.onnx", "-o", self.folder / "zoo", "-q", "--limit", "tensor-bytes=8")
         self.assertIn("--limit tensor-bytes=N", (self.folder / "zoo" / "results.jsonl").read_text(), done.stderr)
+
+    def test_a_compiled_model_is_patched_with_the_limit_that_it_needs(self):
+        calls = " ".join(f'<domain: "own", opset_import: ["" : 21, "own" : 1]> F{i}(a) => (b) '
+                         f"{{ b = {f'own.F{i - 1}' if i else 'Relu'}(a) }}" for i in range(150))
+        made = onnx.parser.parse_model('<ir_version: 10, opset_import: ["" : 21, "own" : 1]> g (float[4] x) => (float[4] y) '
+                                       f"<float[4] w = {{1, 2, 3, 4}}> {{ z = Add(x, w) y = own.F149(z) }} {calls}")
+        path, folder = self.write(made), self.folder / "made"
+        numpy.savez(self.folder / "new.npz", w=numpy.full(4, 5, numpy.float32))
+        patch = ["patch", folder, "--weights", self.folder / "new.npz"]
+        raised = ["--limit", "call-nesting=200"]
+        self.assertEqual(0, anemone("compile", path, "-o", folder, *raised).returncode)
+        self.expect_error(anemone(*patch), "raise the limit (--limit call-nesting=N)")
+        done = anemone(*patch, *raised)
+        self.assertEqual(0, done.returncode, done.stderr)
+        self.assertEqual(0, anemone("run", folder).returncode)
+        self.expect_error(anemone(*patch, *raised, "--time-limit", "1e-9"), "time limit of")
 
     def test_a_cache_does_not_hide_a_limit(self):
         path = self.write(relu())

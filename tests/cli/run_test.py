@@ -11,9 +11,10 @@ import unittest
 
 import jsonschema
 import numpy
+import onnx
 from onnx import helper, numpy_helper
 
-from support import ANEMONE, ROOT, CliTest, anemone, model, relu, tensor
+from support import ANEMONE, ROOT, CliTest, anemone, environment, model, relu, tensor
 
 SCHEMAS = {name: json.loads((ROOT / "docs" / "schemas" / f"{name}.json").read_text())
            for name in ("run", "bench", "compile")}
@@ -37,6 +38,14 @@ def product(size):
     weight = numpy.random.default_rng(1).standard_normal((size, size)) / size
     return model([helper.make_node("MatMul", ["x", "w"], ["y"])], [tensor("x", [1, size])],
                  [tensor("y", [1, size])], [array("w", weight)])
+
+
+def peak_of(path, *words):
+    """The most memory that a run takes. A process inherits the peak of the process that starts it; that of a shell is
+    small."""
+    words = ["sh", "-c", '"$0" run "$@" --json; exit $?', ANEMONE, path, *words]
+    done = subprocess.run(words, capture_output=True, text=True, check=True, env=environment())
+    return json.loads(done.stdout)["peak_memory_bytes"]
 
 
 class Run(CliTest):
@@ -208,6 +217,16 @@ class Run(CliTest):
                             ("max_abs=-1", "want an error of at least 0, got '-1'")):
             self.expect_error(anemone("run", path, "--compare", "--tolerance", bound), told, code=2)
 
+    def test_an_error_of_onnx_runtime_names_a_node_without_a_name(self):
+        index = helper.make_tensor_value_info("i", onnx.TensorProto.INT64, [1])
+        path = self.write(model([helper.make_node("Relu", ["x"], ["a"]), helper.make_node("Gather", ["a", "i"], ["y"])],
+                                [tensor("x", [4]), index], [tensor("y", [1])]))
+        numpy.save(self.folder / "i.npy", numpy.array([9]))
+        for words in ([], ["--policy", "cpu"]):
+            with self.subTest(words=words):
+                self.expect_error(anemone("run", path, "--input", f"i={self.folder / 'i.npy'}", *words),
+                                  "idx=9", "the failed node is node (Gather) that makes 'y'")
+
     def test_the_table_of_hazards_fits(self):
         name = "/model/encoder/layers.0/self_attn/scale_of_the_queries_and_of_the_keys/Mul"
         nodes = [helper.make_node("Mul", ["x", "s"], ["a"], name="scale"),
@@ -333,6 +352,12 @@ class MemoryLimit(CliTest):
             done = anemone("run", path, "--memory-limit", limit)
             self.assertEqual(0, done.returncode, done.stderr)
 
+    def test_the_comparison_is_limited_too(self):
+        path = self.write(product(1024))
+        self.assertEqual(0, anemone("run", path, "--memory-limit", "3M").returncode)
+        self.expect_error(anemone("run", path, "--memory-limit", "3M", "--compare"),
+                          "opening a session of ONNX Runtime needs 4.0 MiB more", "the memory limit is 3.0 MiB")
+
     def test_weights_of_cpu_segments_count(self):
         path = self.write(product(1024))
         self.expect_error(anemone("run", path, "--policy", "cpu", "--memory-limit", "3M"),
@@ -340,17 +365,22 @@ class MemoryLimit(CliTest):
 
     def test_the_estimate_is_near_the_memory_taken(self):
         """Of weights, which are most of it; the process without them takes about 15 MiB."""
-        def peak(size):
-            # A process inherits the peak of the process that starts it; that of a shell is small.
-            words = ["sh", "-c", '"$0" run "$1" --json; exit $?', ANEMONE, self.write(product(size))]
-            done = subprocess.run(words, capture_output=True, text=True, check=True)
-            return json.loads(done.stdout)["peak_memory_bytes"]
-
-        taken = peak(4096) - peak(16)
+        taken = peak_of(self.write(product(4096))) - peak_of(self.write(product(16)))
         told = anemone("run", self.write(product(4096)), "--memory-limit", "1M").stderr
         need = float(told.split("needs about ")[1].split(" MiB")[0]) * (1 << 20)
         self.assertLess(need, 1.2 * taken)
         self.assertGreater(need, taken / 6)  # the file's pages are counted too
+
+    def test_external_data_is_in_memory_once_while_it_is_read(self):
+        """With --policy cpu ONNX Runtime copies all weights before it packs the first."""
+        size, count = 3000, 4
+        made = model([helper.make_node("MatMul", [f"v{i}", f"w{i}"], [f"v{i + 1}"]) for i in range(count)],
+                     [tensor("v0", [1, size])], [tensor(f"v{count}", [1, size])],
+                     [array(f"w{i}", numpy.full((size, size), i / size)) for i in range(count)])
+        path = self.folder / "large.onnx"
+        onnx.save(made, path, save_as_external_data=True, location="large.bin")
+        taken = peak_of(path, "--policy", "cpu") - peak_of(self.write(product(16)), "--policy", "cpu")
+        self.assertLess(taken, 1.5 * count * size * size * 4)
 
     def test_wrong_values(self):
         path = self.write(relu())

@@ -24,7 +24,6 @@ enum CommandBit : unsigned {
   kUnits = 1 << 19,
   kDoctor = 1 << 20,
   kHelp = 1 << 21,
-  kPatch = 1 << 22,
 };
 inline constexpr unsigned kTakesSeveralTargets = kCheck | kConfirm | kDiff | kZoo | kReport;
 inline constexpr unsigned kPrintsTable = kReadsModel | kConfirm | kTargets | kUnits | kDoctor;

@@ -111,7 +111,7 @@ absl::Status Run::Compare(const Generator& generator) {
   const std::vector<PortInfo>& ports = generator.session().inputs();
   const std::vector<int64_t>& all = generator.tokens();
   const std::vector<std::vector<int64_t>> rows = {all};
-  OrtContestant model(options_.settings.threads);
+  OrtContestant model(options_.settings.threads, options_.settings.memory_limit);
   const auto prompt = static_cast<int64_t>(options_.tokens.size());
   int64_t past = 0;
   for (size_t i = 0; i < tokens_.size(); ++i) {

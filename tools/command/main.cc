@@ -42,7 +42,7 @@ void AddCommand(CLI::App& app, const Command& command, Options& options) {
   sub->formatter_fn([&command](const CLI::App*, const std::string&, CLI::AppFormatMode) {
     return CommandHelp(command, TerminalWidth());
   });
-  constexpr int kAny = 1 << 20;  // CountProblem() checks how many there are
+  constexpr int kAny = 1 << 20;  // ArgumentProblem() checks how many there are
   sub->add_option_function<std::vector<std::string>>(
          "arguments",
          [&options](const std::vector<std::string>& values) { options.arguments = values; })
@@ -72,9 +72,14 @@ void AddCommand(CLI::App& app, const Command& command, Options& options) {
   }
 }
 
-// A message if there are too few or too many arguments; else "".
-std::string CountProblem(const Command& command, const std::vector<std::string>& arguments) {
+// A message if there are too few or too many arguments, or an empty one; else "".
+std::string ArgumentProblem(const Command& command, const std::vector<std::string>& arguments) {
   const int count = static_cast<int>(arguments.size());
+  const bool has_empty = std::find(arguments.begin(), arguments.end(), "") != arguments.end();
+  if (has_empty && command.max_arguments > 0) {
+    return absl::StrCat(command.name, ": an argument is empty, want ", command.arguments,
+                        "; see anemone help ", command.name);
+  }
   if (count < command.min_arguments) {
     return absl::StrCat(command.name, ": ", command.arguments, " is required; see anemone help ",
                         command.name);
@@ -87,7 +92,7 @@ std::string CountProblem(const Command& command, const std::vector<std::string>&
 }
 
 int Execute(const Command& command, Options& options) {
-  if (std::string problem = CountProblem(command, options.arguments); !problem.empty()) {
+  if (std::string problem = ArgumentProblem(command, options.arguments); !problem.empty()) {
     return FailUsage(problem);
   }
   if ((command.bit & kTakesSeveralTargets) == 0) {

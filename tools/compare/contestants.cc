@@ -31,7 +31,7 @@ absl::Status AnemoneContestant::Run() {
 }
 
 absl::Status OrtContestant::Load(const std::string& path, const Arrays& inputs) {
-  ANEMONE_ASSIGN_OR_RETURN(runtime_, OpenRuntime(threads_));
+  ANEMONE_ASSIGN_OR_RETURN(runtime_, OpenRuntime(threads_, "", memory_limit_));
   ANEMONE_ASSIGN_OR_RETURN(model_, ReferenceModel::Open(runtime_, path, {}));
   return SetInputs(inputs);
 }

@@ -3,6 +3,7 @@
 #ifndef ANEMONE_TOOLS_COMPARE_CONTESTANTS_H_
 #define ANEMONE_TOOLS_COMPARE_CONTESTANTS_H_
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -48,14 +49,17 @@ class AnemoneContestant final : public Contestant {
 // contestant.
 class OrtContestant final : public Contestant {
  public:
-  explicit OrtContestant(int threads) : threads_(threads) {}
+  // `memory_limit`: as OrtRuntimeOptions has it.
+  explicit OrtContestant(int threads, int64_t memory_limit = 0)
+      : threads_(threads), memory_limit_(memory_limit) {}
   absl::Status Load(const std::string& path, const Arrays& inputs) override;
   absl::Status SetInputs(const Arrays& inputs) override;
   absl::Status Run() override;
   absl::StatusOr<Arrays> Outputs() override;
 
  private:
-  int threads_;
+  const int threads_;
+  const int64_t memory_limit_;
   std::shared_ptr<const OrtRuntime> runtime_;
   std::unique_ptr<ReferenceModel> model_;
   std::map<std::string, CpuValue> inputs_;

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/deadline.h"
 #include "base/status_macros.h"
 #include "engine/target_names.h"
 #include "tools/compare/contestants.h"
@@ -29,15 +30,21 @@ std::string TimesNote(const std::string& target) {
 absl::StatusOr<Reference> RunReference(const std::string& path, const Arrays& inputs,
                                        const Options& options,
                                        const std::vector<StateFeed>& state) {
-  OrtContestant model(options.settings.threads);
+  OrtContestant model(options.settings.threads, options.settings.memory_limit);
   Arrays given = inputs;
   for (const StateFeed& value : state) given.emplace(value.input, value.first);
   Reference reference;
   absl::Status status;
-  reference.load = MillisecondsOf([&] { return model.Load(path, given); }, status);
+  reference.load = MillisecondsOf(
+      [&] {
+        const TimeLimit limit(options.settings.time_limit);
+        return model.Load(path, given);
+      },
+      status);
   ANEMONE_RETURN_IF_ERROR(status);
   bool is_first = true;
   const auto run = [&]() -> absl::Status {
+    const TimeLimit limit(options.settings.time_limit);
     if (!state.empty() && !is_first) {
       ANEMONE_ASSIGN_OR_RETURN(const Arrays outputs, model.Outputs());
       Arrays next;
