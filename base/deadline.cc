@@ -1,9 +1,16 @@
 #include "base/deadline.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
+#include <memory>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/own_process.h"
 
 namespace anemone {
 namespace {
@@ -11,10 +18,73 @@ namespace {
 thread_local Deadline* deadline_of_thread = nullptr;
 thread_local const std::atomic<bool>* flag_of_thread = nullptr;
 
-// How often a watcher looks whether the work was cancelled. A signal handler can wake no thread.
-constexpr std::chrono::milliseconds kLookAgain{50};
+// The end to write of the pipe of this process's CancelBell; -1: it has none. Only by a pipe can a
+// signal handler wake a thread.
+std::atomic<int> bell_rope = -1;
 
 }  // namespace
+
+// Rings the alarms of work that is cancelled, in a thread that begins with the first such alarm.
+class CancelBell {
+ public:
+  // That of this process: a child has no thread of its parent, which may have held the lock.
+  static CancelBell& Get() {
+    static std::atomic<CancelBell*> current = nullptr;
+    CancelBell* bell = current.load();
+    if (bell != nullptr && bell->process_.is_here()) return *bell;
+    auto made = std::make_unique<CancelBell>();
+    // Never freed: its thread uses it up to the end of the process.
+    return current.compare_exchange_strong(bell, made.get()) ? *made.release() : *bell;
+  }
+
+  void Add(const Deadline::Alarm* alarm) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (!is_hung_) Hang();
+    alarms_.insert(alarm);
+    if (alarm->deadline_->is_cancelled()) alarm->stop_();
+  }
+
+  void Remove(const Deadline::Alarm* alarm) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    alarms_.erase(alarm);
+  }
+
+ private:
+  // Without descriptors or threads, work ends only where it looks itself.
+  void Hang() {
+    int ends[2];
+    if (::pipe(ends) != 0) return;
+    for (const int end : ends) ::fcntl(end, F_SETFD, FD_CLOEXEC);
+    ::fcntl(ends[1], F_SETFL, O_NONBLOCK);
+    try {
+      std::thread([this, end = ends[0]] { Listen(end); }).detach();
+    } catch (const std::system_error&) {
+      for (const int end : ends) ::close(end);
+      return;
+    }
+    is_hung_ = true;
+    bell_rope = ends[1];
+  }
+
+  void Listen(int end) {
+    char pull;
+    for (;;) {
+      if (::read(end, &pull, 1) != 1) {
+        if (errno == EINTR) continue;
+        return;
+      }
+      const std::lock_guard<std::mutex> lock(mutex_);
+      for (const Deadline::Alarm* alarm : alarms_) {
+        if (alarm->deadline_->is_cancelled()) alarm->stop_();
+      }
+    }
+  }
+
+  const OwnProcess process_;
+  std::mutex mutex_;  // guards the members below
+  bool is_hung_ = false;
+  std::set<const Deadline::Alarm*> alarms_;
+};
 
 Deadline::Deadline(double seconds, const std::atomic<bool>* cancelled)
     : seconds_(std::min(kLongestTimeLimit, seconds)),
@@ -54,11 +124,22 @@ CancelledBy::CancelledBy(const std::atomic<bool>& flag)
     : before_(std::exchange(flag_of_thread, &flag)) {}
 CancelledBy::~CancelledBy() { flag_of_thread = before_; }
 
+void CancelledBy::Cancel(std::atomic<bool>& flag) {
+  flag.store(true, std::memory_order_relaxed);
+  const int rope = bell_rope;
+  if (rope < 0) return;
+  const int error = errno;
+  (void)!::write(rope, "", 1);  // if the pipe is full, the thread is about to look
+  errno = error;
+}
+
 const std::atomic<bool>* CancelledBy::Current() { return flag_of_thread; }
 
 Deadline::Alarm::Alarm(Deadline* deadline, std::function<void()> stop)
     : deadline_(deadline), stop_(std::move(stop)) {
   if (deadline == nullptr) return;
+  if (deadline->cancelled_ != nullptr) CancelBell::Get().Add(this);
+  if (deadline->seconds_ <= 0) return;
   const std::lock_guard<std::mutex> lock(deadline->mutex_);
   if (!deadline->watcher_.joinable()) {
     deadline->watcher_ = std::thread([deadline] { deadline->Watch(); });
@@ -69,19 +150,15 @@ Deadline::Alarm::Alarm(Deadline* deadline, std::function<void()> stop)
 
 Deadline::Alarm::~Alarm() {
   if (deadline_ == nullptr) return;
+  if (deadline_->cancelled_ != nullptr) CancelBell::Get().Remove(this);
+  if (deadline_->seconds_ <= 0) return;
   const std::lock_guard<std::mutex> lock(deadline_->mutex_);
   deadline_->alarms_.erase(this);
 }
 
 void Deadline::Watch() {
   std::unique_lock<std::mutex> lock(mutex_);
-  while (!is_over()) {
-    const Clock::time_point later = Clock::now() + kLookAgain;
-    const Clock::time_point until = cancelled_ == nullptr ? end_
-                                    : seconds_ > 0        ? std::min(end_, later)
-                                                          : later;
-    if (closing_changed_.wait_until(lock, until, [this] { return is_closing_; })) return;
-  }
+  if (closing_changed_.wait_until(lock, end_, [this] { return is_closing_; })) return;
   has_rung_ = true;
   for (const Alarm* alarm : alarms_) alarm->stop_();
 }

@@ -8,9 +8,10 @@
 //
 //   arena.execute(WithDeadline([&] { Work(); }));
 //
-// To cancel what a thread does, by a flag that any thread or signal handler may set:
+// To cancel what a thread does, from any thread or signal handler:
 //
 //   const CancelledBy scope(flag);  // of each TimeLimit that this thread makes while it exists
+//   CancelledBy::Cancel(flag);      // elsewhere
 #ifndef ANEMONE_BASE_DEADLINE_H_
 #define ANEMONE_BASE_DEADLINE_H_
 
@@ -62,9 +63,9 @@ class Deadline {
     Deadline* const before_;
   };
 
-  // While it exists, `stop` is called when the time is over, or soon after the work is cancelled:
-  // once, by another thread, or at once if that was before. It must be short, and must not throw.
-  // `deadline` may be null.
+  // While it exists, `stop` is called by another thread when the time is over and when the work is
+  // cancelled, or at once if that was before. It must be short, and must not throw. `deadline` may
+  // be null.
   class Alarm {
    public:
     Alarm(Deadline* deadline, std::function<void()> stop);
@@ -74,11 +75,13 @@ class Deadline {
 
    private:
     friend class Deadline;
+    friend class CancelBell;
     Deadline* const deadline_;
     const std::function<void()> stop_;
   };
 
  private:
+  friend class CancelBell;
   using Clock = std::chrono::steady_clock;
   bool is_cancelled() const {
     return cancelled_ != nullptr && cancelled_->load(std::memory_order_relaxed);
@@ -111,6 +114,9 @@ class CancelledBy {
   ~CancelledBy();
   CancelledBy(const CancelledBy&) = delete;
   CancelledBy& operator=(const CancelledBy&) = delete;
+
+  // Sets the flag and rings the alarms of its work. A signal handler may call it.
+  static void Cancel(std::atomic<bool>& flag);
 
   // Of this thread, or null.
   static const std::atomic<bool>* Current();

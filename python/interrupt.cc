@@ -12,26 +12,35 @@ namespace nb = nanobind;
 
 // Functions of Python. They are never released: modules end after their objects.
 struct {
-  PyObject *main_thread, *handler_of, *default_handler;
+  PyObject *handler_of, *default_handler;
 } python_functions;
+// A child that another thread forked has another one: there Ctrl-C waits for the end of a call.
+unsigned long main_thread = 0;
 
 std::atomic<bool> is_interrupted = false;
-bool has_handler = false;         // while an Interrupt of the main thread exists
-struct sigaction handler_before;  // stays, because a signal may still be on its way to another thread
+bool is_watched = false;  // while an Interrupt of the main thread looks at it
+struct sigaction pythons;
 
 void OnInterrupt(int number, siginfo_t* info, void* context) {
-  is_interrupted.store(true, std::memory_order_relaxed);
-  if ((handler_before.sa_flags & SA_SIGINFO) != 0) {
-    handler_before.sa_sigaction(number, info, context);
+  CancelledBy::Cancel(is_interrupted);
+  if ((pythons.sa_flags & SA_SIGINFO) != 0) {
+    pythons.sa_sigaction(number, info, context);
   } else {
-    handler_before.sa_handler(number);
+    pythons.sa_handler(number);
   }
 }
 
-bool IsMainThread() {
-  const auto main = nb::steal(PyObject_CallNoArgs(python_functions.main_thread));
-  if (!main.is_valid()) throw nb::python_error();
-  return nb::cast<unsigned long>(main.attr("ident")) == PyThread_get_thread_ident();
+// Our handler stays: another one would cost two calls of the system for each run. Python puts its
+// own in its place when the program sets a handler.
+bool HandlerIsInPlace() {
+  struct sigaction now = {};
+  if (sigaction(SIGINT, nullptr, &now) != 0) return false;
+  if (now.sa_sigaction == OnInterrupt) return true;
+  if (now.sa_handler == SIG_DFL || now.sa_handler == SIG_IGN) return false;
+  pythons = now;
+  now.sa_sigaction = OnInterrupt;
+  now.sa_flags |= SA_SIGINFO;
+  return sigaction(SIGINT, &now, nullptr) == 0;
 }
 
 bool PythonRaisesKeyboardInterrupt() {
@@ -39,46 +48,29 @@ bool PythonRaisesKeyboardInterrupt() {
   return handler.is(python_functions.default_handler);
 }
 
-void PutBackHandler() {
-  has_handler = false;
-  struct sigaction now = {};
-  if (sigaction(SIGINT, &handler_before, &now) != 0 || now.sa_sigaction == OnInterrupt) return;
-  sigaction(SIGINT, &now, nullptr);  // somebody set another one meanwhile
-}
-
 }  // namespace
 
 void Interrupt::SetUp() {
   const nb::module_ signals = nb::module_::import_("_signal");
+  main_thread = nb::cast<unsigned long>(
+      nb::module_::import_("threading").attr("main_thread")().attr("ident"));
   python_functions = {
-      nb::module_::import_("threading").attr("main_thread").inc_ref().ptr(),
       signals.attr("getsignal").inc_ref().ptr(),
       signals.attr("default_int_handler").inc_ref().ptr(),
   };
 }
 
 Interrupt::Interrupt() {
-  if (has_handler || !IsMainThread() || !PythonRaisesKeyboardInterrupt()) return;
-  struct sigaction own = {};
-  own.sa_sigaction = OnInterrupt;
-  sigemptyset(&own.sa_mask);
-  struct sigaction before = {};
-  if (sigaction(SIGINT, nullptr, &before) != 0) return;
-  if (before.sa_handler == SIG_DFL || before.sa_handler == SIG_IGN) return;
-  own.sa_flags = before.sa_flags | SA_SIGINFO;
-  handler_before = before;
+  if (is_watched || PyThread_get_thread_ident() != main_thread) return;
+  if (!PythonRaisesKeyboardInterrupt() || !HandlerIsInPlace()) return;
   is_interrupted.store(false, std::memory_order_relaxed);
-  if (sigaction(SIGINT, &own, nullptr) != 0) return;
-  has_handler = true;
-  if (PyErr_CheckSignals() != 0) {  // one that came just before
-    PutBackHandler();
-    throw nb::python_error();
-  }
+  if (PyErr_CheckSignals() != 0) throw nb::python_error();  // one that came just before
+  is_watched = true;
   cancelled_.emplace(is_interrupted);
 }
 
 Interrupt::~Interrupt() {
-  if (cancelled_) PutBackHandler();
+  if (cancelled_) is_watched = false;
 }
 
 }  // namespace anemone

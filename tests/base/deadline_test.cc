@@ -88,7 +88,7 @@ TEST(Deadline, EndsWhenItIsCancelled) {
     const TimeLimit limit(seconds);
     const Deadline::Alarm alarm(Deadline::Current(), [&] { ++rung; });
     EXPECT_TRUE(CheckTime(Phase::kRun).ok());
-    flag = true;
+    CancelledBy::Cancel(flag);
     const absl::Status status = CheckTime(Phase::kRun, [] { return "node 'conv1'"; });
     EXPECT_THAT(status, StatusIs(StatusCode::kCancelled,
                                  HasSubstr("cancelled while running, at node 'conv1'; start it")));
@@ -97,6 +97,8 @@ TEST(Deadline, EndsWhenItIsCancelled) {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
     EXPECT_EQ(rung, 1);
+    const Deadline::Alarm late(Deadline::Current(), [&] { ++rung; });
+    EXPECT_EQ(rung, 2);
   }
 }
 

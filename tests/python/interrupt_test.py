@@ -23,7 +23,7 @@ X = np.array([1, -2, 3, -4], np.float32)
 AT_ONCE = 5  # seconds; it takes 0.1 on a machine that does nothing else
 # By what runs the body.
 LOOPS = {"the engine": ("v1 = Relu(v) v2 = Sigmoid(v1) w = Relu(v2)", {}),
-         "parts on the CPU": ("v1 = Relu(v) v2 = Acosh(v1) w = Relu(v2)", {}),
+         "parts on the CPU": ("v1 = Relu(v) v2 = Asinh(v1) w = Relu(v2)", {}),
          "ONNX Runtime": ("w = Sin(v)", {"policy": "cpu"})}
 
 
@@ -70,6 +70,21 @@ class CtrlC(PythonTest):
                         self.expect_interrupt(lambda: session.run(times(10**15)))
                         np.testing.assert_array_equal(wanted, session.run(times(3))["y"])
 
+    def test_in_a_child_of_fork_too(self):
+        body, keywords = LOOPS["ONNX Runtime"]
+        parents = ane.Session(loop(body), **keywords)
+        self.expect_interrupt(lambda: parents.run(times(10**15)))
+        child = os.fork()
+        if child == 0:
+            try:
+                session = ane.Session(loop(body), **keywords)
+                self.expect_interrupt(lambda: session.run(times(10**15)))
+                os._exit(0)
+            finally:
+                os._exit(1)
+        self.assertEqual(0, os.waitpid(child, 0)[1])
+        self.expect_interrupt(lambda: parents.run(times(10**15)))
+
     def test_a_model_that_takes_long_to_read_and_plan(self):
         nodes = [helper.make_node("Softmax" if i % 3 else "Sin", [f"v{i}"], [f"v{i + 1}"]) for i in range(60_000)]
         made = models.model(nodes, [("v0", TensorProto.FLOAT, (1, 4))], [("v60000", TensorProto.FLOAT, (1, 4))], [])
@@ -79,7 +94,7 @@ class CtrlC(PythonTest):
 
     def test_between_two_calls_it_is_pythons_own(self):
         session = ane.Session(models.relu())
-        session.run({"x": np.ones((1, 4), np.float32)})
+        session.run({"x": np.ones((1, 4, 8, 8), np.float32)})
         self.expect_interrupt(lambda: time.sleep(60))
 
     def test_a_programs_own_handler_runs_when_the_call_ends(self):
