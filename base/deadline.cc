@@ -80,7 +80,7 @@ class CancelBell {
     }
   }
 
-  const OwnProcess process_;
+  const OwnProcess process_ = {};
   std::mutex mutex_;  // guards the members below
   bool is_hung_ = false;
   std::set<const Deadline::Alarm*> alarms_;

@@ -9,7 +9,7 @@
 namespace anemone {
 namespace {
 
-constexpr size_t kWorthAThread = size_t{32} << 20;     // bytes
+constexpr size_t kWorthAThread = size_t{32} << 20;      // bytes
 constexpr std::chrono::milliseconds kGiveBackEach{20};  // some 20 MB are copied meanwhile
 
 size_t SizeOfAll(const std::vector<absl::Span<const std::byte>>& mapped) {

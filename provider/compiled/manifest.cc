@@ -6,6 +6,7 @@
 #include <system_error>
 
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "anemone/version.h"
 #include "base/mapped_file.h"
@@ -151,6 +152,7 @@ absl::StatusOr<std::shared_ptr<const MappedFile>> MapFileIn(const std::string& f
     return DamagedManifest(absl::StrCat("'", Printable(name), "' leaves the folder"));
   };
   if (written.is_absolute() || written.empty() || *written.begin() == "..") return leaves();
+  if (absl::StrContains(name, '\0')) return DamagedManifest("a name has a zero byte");
   std::error_code error;
   const fs::path root = fs::canonical(folder, error);
   const fs::path real = error ? fs::path() : fs::canonical(path, error);

@@ -206,9 +206,9 @@ absl::StatusOr<bool> Provider::ClaimContexts(const HostGraph& graph,
 // gives the error to the session.
 absl::Status Provider::ClaimToFail(const HostGraph& graph, absl::Status why,
                                    OrtEpGraphSupportInfo* claimed) {
-  const bool is_over = IsOutOfTime(why) ||
-                       ((memory_.is_limited() || !options_.settings.limits.empty()) &&
-                        absl::IsResourceExhausted(why));
+  const bool is_over =
+      IsOutOfTime(why) || ((memory_.is_limited() || !options_.settings.limits.empty()) &&
+                           absl::IsResourceExhausted(why));
   if (!is_over) return why;
   for (const int i : graph.AllNodes()) {
     const HostNode& node = graph.nodes[i];

@@ -46,7 +46,8 @@ absl::Status Patch(const Options& options) {
   }
   ANEMONE_ASSIGN_OR_RETURN(const auto weights, ReadWeights(options.weights));
   progress.Step(absl::StrCat("patching ", folder));
-  ANEMONE_ASSIGN_OR_RETURN(const Patched patched, PatchModel(folder, weights, output, SettingsOf(options)));
+  ANEMONE_ASSIGN_OR_RETURN(const Patched patched,
+                           PatchModel(folder, weights, output, SettingsOf(options)));
   if (options.json) {
     PrintJson({{"schema", 1},
                {"package", folder},

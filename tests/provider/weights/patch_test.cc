@@ -202,6 +202,7 @@ TEST(Patch, DamagedFoldersAreRefused) {
   };
   refused("model/net.onnx", "../net.onnx", "leaves the folder");
   refused("model/net.onnx", "model/other.onnx", "no such file");
+  refused("model/net.onnx", "model/net.onnx\\u0000.safe", "a name has a zero byte");
   // Of this folder, but a patch would write the file of that name outside its output.
   const std::string own = std::filesystem::path(compiled.folder()).filename().string();
   refused("model/net.onnx", "../" + own + "/model/net.onnx", "leaves the folder");
