@@ -4,6 +4,7 @@ import concurrent.futures
 import contextlib
 import os
 import pathlib
+import random
 import signal
 import sys
 import threading
@@ -84,6 +85,44 @@ class CtrlC(PythonTest):
                 os._exit(1)
         self.assertEqual(0, os.waitpid(child, 0)[1])
         self.expect_interrupt(lambda: parents.run(times(10**15)))
+
+    def test_a_storm(self):
+        """Interrupts at any moment of loading, planning another size, and running: what ends is right."""
+        ops = ("Relu", "Sigmoid", "Atanh", "Tanh")
+        nodes = " ".join(f"v{i + 1} = {ops[i % 4]}(v{i})" for i in range(40))
+        made = onnx.parser.parse_model('<ir_version: 10, opset_import: ["" : 21]> g (float[n,4] v0) => (float[n,4] v40) '
+                                       f"{{ {nodes} }}")
+        inputs = [np.full((n, 4), 0.5, np.float32) for n in (1, 2, 3)]
+        kinds = ({}, {"policy": "cpu"}, {"numerics": "exact"})
+        wanted = [[ane.Session(made, **kind).run({"v0": x})["v40"] for x in inputs] for kind in kinds]
+        sessions, chance, counts = [None] * len(kinds), random.Random(1), {"ended": 0, "interrupted": 0}
+        over = threading.Event()
+
+        def interrupts():
+            over.wait(0.5)  # the loop below has begun
+            while not over.wait(0.001 + 0.008 * random.random()):
+                os.kill(os.getpid(), signal.SIGINT)
+
+        def step():
+            kind, size = chance.randrange(len(kinds)), chance.randrange(len(inputs))
+            if sessions[kind] is None or chance.random() < 0.1:
+                sessions[kind] = ane.Session(made, **kinds[kind])
+            np.testing.assert_array_equal(wanted[kind][size], sessions[kind].run({"v0": inputs[size]})["v40"])
+            counts["ended"] += 1
+
+        thread = threading.Thread(target=interrupts)
+        thread.start()
+        end = time.monotonic() + 3
+        while True:  # one may come anywhere, also in these lines
+            try:
+                while time.monotonic() < end:
+                    step()
+                over.set()
+                thread.join()
+                break
+            except KeyboardInterrupt:
+                counts["interrupted"] += 1
+        self.assertGreater(min(counts.values()), 20, counts)
 
     def test_a_model_that_takes_long_to_read_and_plan(self):
         nodes = [helper.make_node("Softmax" if i % 3 else "Sin", [f"v{i}"], [f"v{i + 1}"]) for i in range(60_000)]
