@@ -18,28 +18,28 @@ namespace {
 thread_local Deadline* deadline_of_thread = nullptr;
 thread_local const std::atomic<bool>* flag_of_thread = nullptr;
 
-// The end to write of the pipe of this process's CancelBell; -1: it has none. Only by a pipe can a
-// signal handler wake a thread.
-std::atomic<int> bell_rope = -1;
+// The end to write of the pipe of this process's CancelWatcher; -1: it has none. Only by a pipe can
+// a signal handler wake a thread.
+std::atomic<int> wake_descriptor = -1;
 
 }  // namespace
 
 // Rings the alarms of work that is cancelled, in a thread that begins with the first such alarm.
-class CancelBell {
+class CancelWatcher {
  public:
   // That of this process: a child has no thread of its parent, which may have held the lock.
-  static CancelBell& Get() {
-    static std::atomic<CancelBell*> current = nullptr;
-    CancelBell* bell = current.load();
-    if (bell != nullptr && bell->process_.is_here()) return *bell;
-    auto made = std::make_unique<CancelBell>();
+  static CancelWatcher& Get() {
+    static std::atomic<CancelWatcher*> current = nullptr;
+    CancelWatcher* watcher = current.load();
+    if (watcher != nullptr && watcher->process_.is_here()) return *watcher;
+    auto made = std::make_unique<CancelWatcher>();
     // Never freed: its thread uses it up to the end of the process.
-    return current.compare_exchange_strong(bell, made.get()) ? *made.release() : *bell;
+    return current.compare_exchange_strong(watcher, made.get()) ? *made.release() : *watcher;
   }
 
   void Add(const Deadline::Alarm* alarm) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (!is_hung_) Hang();
+    if (!is_started_) Start();
     alarms_.insert(alarm);
     if (alarm->deadline_->is_cancelled()) alarm->stop_();
   }
@@ -51,7 +51,7 @@ class CancelBell {
 
  private:
   // Without descriptors or threads, work ends only where it looks itself.
-  void Hang() {
+  void Start() {
     int ends[2];
     if (::pipe(ends) != 0) return;
     for (const int end : ends) ::fcntl(end, F_SETFD, FD_CLOEXEC);
@@ -62,14 +62,14 @@ class CancelBell {
       for (const int end : ends) ::close(end);
       return;
     }
-    is_hung_ = true;
-    bell_rope = ends[1];
+    is_started_ = true;
+    wake_descriptor = ends[1];
   }
 
   void Listen(int end) {
-    char pull;
+    char byte;
     for (;;) {
-      if (::read(end, &pull, 1) != 1) {
+      if (::read(end, &byte, 1) != 1) {
         if (errno == EINTR) continue;
         return;
       }
@@ -82,7 +82,7 @@ class CancelBell {
 
   const OwnProcess process_ = {};
   std::mutex mutex_;  // guards the members below
-  bool is_hung_ = false;
+  bool is_started_ = false;
   std::set<const Deadline::Alarm*> alarms_;
 };
 
@@ -126,10 +126,10 @@ CancelledBy::~CancelledBy() { flag_of_thread = before_; }
 
 void CancelledBy::Cancel(std::atomic<bool>& flag) {
   flag.store(true, std::memory_order_relaxed);
-  const int rope = bell_rope;
-  if (rope < 0) return;
+  const int descriptor = wake_descriptor;
+  if (descriptor < 0) return;
   const int error = errno;
-  (void)!::write(rope, "", 1);  // if the pipe is full, the thread is about to look
+  (void)!::write(descriptor, "", 1);  // if the pipe is full, the thread is about to look
   errno = error;
 }
 
@@ -138,7 +138,7 @@ const std::atomic<bool>* CancelledBy::Current() { return flag_of_thread; }
 Deadline::Alarm::Alarm(Deadline* deadline, std::function<void()> stop)
     : deadline_(deadline), stop_(std::move(stop)) {
   if (deadline == nullptr) return;
-  if (deadline->cancelled_ != nullptr) CancelBell::Get().Add(this);
+  if (deadline->cancelled_ != nullptr) CancelWatcher::Get().Add(this);
   if (deadline->seconds_ <= 0) return;
   const std::lock_guard<std::mutex> lock(deadline->mutex_);
   if (!deadline->watcher_.joinable()) {
@@ -150,7 +150,7 @@ Deadline::Alarm::Alarm(Deadline* deadline, std::function<void()> stop)
 
 Deadline::Alarm::~Alarm() {
   if (deadline_ == nullptr) return;
-  if (deadline_->cancelled_ != nullptr) CancelBell::Get().Remove(this);
+  if (deadline_->cancelled_ != nullptr) CancelWatcher::Get().Remove(this);
   if (deadline_->seconds_ <= 0) return;
   const std::lock_guard<std::mutex> lock(deadline_->mutex_);
   deadline_->alarms_.erase(this);

@@ -75,13 +75,13 @@ class Deadline {
 
    private:
     friend class Deadline;
-    friend class CancelBell;
+    friend class CancelWatcher;
     Deadline* const deadline_;
     const std::function<void()> stop_;
   };
 
  private:
-  friend class CancelBell;
+  friend class CancelWatcher;
   using Clock = std::chrono::steady_clock;
   bool is_cancelled() const {
     return cancelled_ != nullptr && cancelled_->load(std::memory_order_relaxed);
