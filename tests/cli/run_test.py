@@ -14,7 +14,7 @@ import numpy
 import onnx
 from onnx import helper, numpy_helper
 
-from support import ANEMONE, ROOT, CliTest, anemone, environment, model, relu, tensor
+from support import ANEMONE, ROOT, SANITIZED, CliTest, anemone, environment, model, relu, tensor
 
 SCHEMAS = {name: json.loads((ROOT / "docs" / "schemas" / f"{name}.json").read_text())
            for name in ("run", "bench", "compile")}
@@ -371,6 +371,7 @@ class MemoryLimit(CliTest):
         self.assertLess(need, 1.2 * taken)
         self.assertGreater(need, taken / 6)  # the file's pages are counted too
 
+    @unittest.skipIf(SANITIZED, "a sanitizer keeps freed memory")
     def test_external_data_is_in_memory_once_while_it_is_read(self):
         """With --policy cpu ONNX Runtime copies all weights before it packs the first."""
         size, count = 3000, 4
@@ -380,7 +381,7 @@ class MemoryLimit(CliTest):
         path = self.folder / "large.onnx"
         onnx.save(made, path, save_as_external_data=True, location="large.bin")
         taken = peak_of(path, "--policy", "cpu") - peak_of(self.write(product(16)), "--policy", "cpu")
-        self.assertLess(taken, 1.5 * count * size * size * 4)
+        self.assertLess(taken, 1.75 * count * size * size * 4)  # twice: 2.1
 
     def test_wrong_values(self):
         path = self.write(relu())
