@@ -27,37 +27,77 @@ absl::Status NoPort(absl::string_view what, const std::string& name) {
                    "', but its segment has one; compile the model again"));
 }
 
+// Unknown sizes fit any. A shape without sizes is a scalar or unknown (ReadType()), and fits too.
+bool Fits(const onnx::TypeProto& declared, DataType type, absl::Span<const int64_t> dims) {
+  if (declared.tensor_type().elem_type() != static_cast<int>(type)) return false;
+  const auto& sizes = declared.tensor_type().shape().dim();
+  return sizes.empty() ||
+         std::equal(sizes.begin(), sizes.end(), dims.begin(), dims.end(),
+                    [](const auto& size, int64_t dim) {
+                      return !size.has_dim_value() || size.dim_value() == dim;
+                    });
+}
+
+std::string TextOf(const onnx::TypeProto& type) {
+  std::string text(DataTypeName(static_cast<DataType>(type.tensor_type().elem_type())));
+  const char* before = " ";
+  for (const auto& size : type.tensor_type().shape().dim()) {
+    absl::StrAppend(&text, before, size.has_dim_value() ? absl::StrCat(size.dim_value()) : "?");
+    before = "x";
+  }
+  return text;
+}
+
+absl::Status CheckDeclared(const absl::flat_hash_map<std::string, onnx::TypeProto>& types,
+                           absl::string_view what, const std::string& name, DataType type,
+                           absl::Span<const int64_t> dims) {
+  const auto declared = types.find(name);
+  if (declared != types.end() && Fits(declared->second, type, dims)) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(what, " '", name, "': the segment has ", DataTypeName(type), " ",
+                   DimsToString(dims), ", but the model declares ",
+                   declared == types.end() ? "no type" : TextOf(declared->second),
+                   "; compile the model again"));
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<FusedProgram>> FusedProgram::Make(
     const OrtApi& api, std::shared_ptr<Device> device, const Target& target, Route route,
-    const FusedNetwork& fused, const std::vector<std::string>& input_names,
-    const std::vector<std::string>& output_names) {
+    const FusedNetwork& fused, const NodeNames& names,
+    const absl::flat_hash_map<std::string, onnx::TypeProto>& types) {
   const PackagedSegment& segment = fused.segment;
   std::unique_ptr<FusedProgram> made(new FusedProgram(api, std::move(device), segment.name));
   ANEMONE_ASSIGN_OR_RETURN(made->program_, made->device_->Compile(segment.network, target, route));
   for (size_t i = 0; i < segment.inputs.size(); ++i) {
-    const int index = IndexOf(input_names, segment.inputs[i].name);
-    if (index < 0) return NoPort("input", segment.inputs[i].name);
-    made->inputs_.push_back({index, segment.inputs[i], made->program_->inputs()[i].layout,
+    const PackagedPort& port = segment.inputs[i];
+    const int index = IndexOf(names.inputs, port.name);
+    if (index < 0) return NoPort("input", port.name);
+    ANEMONE_RETURN_IF_ERROR(CheckDeclared(types, "input", port.name, port.type, port.dims));
+    made->inputs_.push_back({index, port, made->program_->inputs()[i].layout,
                              ReaderOf(segment.network, static_cast<int>(i))});
   }
-  std::vector<bool> written(output_names.size());
+  std::vector<bool> written(names.outputs.size());
   for (size_t i = 0; i < segment.outputs.size(); ++i) {
-    const int index = IndexOf(output_names, segment.outputs[i].name);
-    if (index < 0) return NoPort("output", segment.outputs[i].name);
+    const PackagedPort& port = segment.outputs[i];
+    const int index = IndexOf(names.outputs, port.name);
+    if (index < 0) return NoPort("output", port.name);
+    ANEMONE_RETURN_IF_ERROR(CheckDeclared(types, "output", port.name, port.type, port.dims));
     written[index] = true;
-    made->outputs_.push_back({index, segment.outputs[i], made->program_->outputs()[i].layout,
+    made->outputs_.push_back({index, port, made->program_->outputs()[i].layout,
                               MakerOf(segment.network, static_cast<int>(i))});
   }
-  for (size_t i = 0; i < output_names.size(); ++i) {
+  for (size_t i = 0; i < names.outputs.size(); ++i) {
     if (written[i]) continue;
-    const auto constant = fused.constants.find(output_names[i]);
+    const std::string& name = names.outputs[i];
+    const auto constant = fused.constants.find(name);
     if (constant == fused.constants.end()) {
       return absl::InvalidArgumentError(
-          absl::StrCat("the segment has no output '", output_names[i],
+          absl::StrCat("the segment has no output '", name,
                        "', but the fused node has one; compile the model again"));
     }
+    const Tensor& tensor = constant->second;
+    ANEMONE_RETURN_IF_ERROR(CheckDeclared(types, "output", name, tensor.type(), tensor.dims()));
     made->constants_.push_back({static_cast<int>(i), constant->second});
   }
   return made;

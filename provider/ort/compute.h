@@ -15,6 +15,8 @@
 #include "engine/device.h"
 #include "engine/surface.h"
 #include "engine/target.h"
+#include "onnx/onnx_pb.h"
+#include "provider/ort/ort_graph.h"
 #include "provider/package/package.h"
 #include "provider/range_watch.h"
 #include "provider/trace.h"
@@ -33,13 +35,14 @@ struct FusedNetwork {
 
 class FusedProgram {
  public:
-  // `input_names` and `output_names` are the fused node's. The program copies the weights, so the
-  // network is not needed afterwards. Errors: kInvalidArgument (the ports do not match the node's
-  // inputs and outputs), those of Device::Compile.
+  // `names` are the fused node's, `types` those of the values of its graph: ONNX Runtime makes the
+  // outputs of these types. The program copies the weights, so the network is not needed
+  // afterwards. Errors: kInvalidArgument (the ports do not match the node's inputs and outputs),
+  // those of Device::Compile.
   static absl::StatusOr<std::unique_ptr<FusedProgram>> Make(
       const OrtApi& api, std::shared_ptr<Device> device, const Target& target, Route route,
-      const FusedNetwork& fused, const std::vector<std::string>& input_names,
-      const std::vector<std::string>& output_names);
+      const FusedNetwork& fused, const NodeNames& names,
+      const absl::flat_hash_map<std::string, onnx::TypeProto>& types);
 
   // Runs in the caller's oneTBB arena. Thread-safe. `trace` may be null.
   // Errors: kInvalidArgument (an input does not have the planned type and shape).

@@ -176,7 +176,11 @@ absl::StatusOr<FusedNetwork> FusedNetworkOf(Package package) {
     }
     const TensorReader reader(nullptr, nullptr);
     for (const onnx::TensorProto& proto : graph.initializer()) {
-      ANEMONE_ASSIGN_OR_RETURN(fused.constants[proto.name()], reader.Read(proto, "a constant"));
+      ANEMONE_ASSIGN_OR_RETURN(Tensor constant, reader.Read(proto, "a constant"));
+      if (constant.type() == DataType::kString) {  // no claim has one
+        return absl::DataLossError("the package's constants are damaged");
+      }
+      fused.constants[proto.name()] = std::move(constant);
     }
   }
   return fused;

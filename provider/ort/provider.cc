@@ -309,7 +309,7 @@ absl::StatusOr<std::unique_ptr<FusedProgram>> Provider::Compile(const OrtGraph* 
   }
   absl::StatusOr<std::unique_ptr<FusedProgram>> program;
   arena_.execute(WithDeadline([&] {
-    program = FusedProgram::Make(api_, device_, target, route, fused, names.inputs, names.outputs);
+    program = FusedProgram::Make(api_, device_, target, route, fused, names, host.types);
   }));
   if (!program.ok() && IsContext(host.nodes.front())) {
     return NamedAfter(host.nodes.front(), program.status());

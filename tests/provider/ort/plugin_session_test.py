@@ -326,7 +326,7 @@ class Load(PluginTest):
 
 
 class Compiled(PluginTest):
-    def compile(self, embed, options=None, made=None):
+    def compile(self, embed, options=None, made=None, x=None):
         """The path of the compiled model, and the outputs of the session that wrote it."""
         source, path = str(self.folder / "model.onnx"), str(self.folder / "made_ctx.onnx")
         onnx.save(made or network(), source)
@@ -334,7 +334,7 @@ class Compiled(PluginTest):
         session = self.session(source, options, [
             ("ep.context_enable", "1"), ("ep.context_file_path", path),
             ("ep.context_embed_mode", "1" if embed else "0")])
-        return path, session.run(None, {"x": image()})[0]
+        return path, session.run(None, {"x": image() if x is None else x})[0]
 
     def contexts(self, path):
         return [node for node in onnx.load(path).graph.node if node.op_type == "EPContext"]
@@ -386,6 +386,37 @@ class Compiled(PluginTest):
         first.s, second.s = second.s, first.s
         with self.assertRaisesRegex(Exception, "EPContext.*no input 'd'.*compile the model again"):
             self.session(made)
+
+    def test_values_have_the_types_and_shapes_of_the_package(self):
+        """ONNX Runtime makes outputs of the declared types, whatever the package writes into them."""
+        nodes = [helper.make_node("Relu", ["x"], ["r"]), helper.make_node("NonZero", ["r"], ["y"])]
+        between = model(nodes, [("x", TensorProto.FLOAT, [4, 16])], [("y", TensorProto.INT64, [2, "n"])])
+        x = np.ones((4, 16), np.float32)
+        for made, place in ((relu((4, 16)), "output"), (between, "value_info"), (relu((4, 16)), "input")):
+            path, _ = self.compile(True, made=made, x=x)
+            compiled = onnx.load(path)
+            context = next(n for n in compiled.graph.node if n.op_type == "EPContext")
+            name = (context.input if place == "input" else context.output)[0]
+            values = getattr(compiled.graph, place)
+            if place == "value_info":
+                del values[:]
+                values.add()
+            self.assertEqual(1, len(values))
+            for kind, dims in [(TensorProto.INT8, (4, 16)), (TensorProto.FLOAT16, (4, 16)),
+                               (TensorProto.DOUBLE, (4, 16)), (TensorProto.STRING, (4, 16)),
+                               (TensorProto.BOOL, (4, 16)), (TensorProto.INT64, (4, 16)),
+                               (TensorProto.FLOAT, (4, 8)), (TensorProto.FLOAT, (4000, 16)),
+                               (TensorProto.FLOAT, (4, 16, 1)), (TensorProto.FLOAT, (64,))]:
+                if (place, kind) == ("input", TensorProto.STRING):
+                    continue  # ONNX Runtime refuses it
+                with self.subTest(f"{place} {kind} {dims}"):
+                    values[0].CopyFrom(helper.make_tensor_value_info(name, kind, dims))
+                    what = "input" if place == "input" else "output"
+                    with self.assertRaisesRegex(Exception, f"EPContext.*{what} '{name}': the segment has "
+                                                           "float32 4x16, but the model declares"):
+                        self.session(compiled).run(None, {"x": x})
+            values[0].CopyFrom(helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n", 16]))
+            self.session(compiled).run(None, {"x": x})
 
     def test_damaged_ones_are_refused(self):
         path, _ = self.compile(True)
