@@ -97,13 +97,18 @@ void LoadedModel::DropWeights() {
   }
 }
 
-absl::Status LoadedModel::TakeResources(const LoadSetup& setup, const MemoryNeed& need) {
+absl::Status LoadedModel::TakeResources(const LoadSetup& setup, const MemoryNeed& cpu_need) {
   arena = setup.arena;
   warnings = setup.warnings;
   watch = setup.watch;
   notes = setup.notes;
   observed = setup.settings.hazards;
   memory_limit = setup.settings.memory_limit;
+  MemoryNeed need = cpu_need;
+  if (setup.memory->is_limited()) {
+    need = need + EngineNeedOf(planned.model.graph, planned.plan, setup.software,
+                               setup.settings.heed_limits);
+  }
   const std::string& path = setup.file.path;
   ANEMONE_ASSIGN_OR_RETURN(memory, setup.memory->Take(path.empty() ? "the model" : path, need));
   return absl::OkStatus();
@@ -189,11 +194,12 @@ absl::StatusOr<std::unique_ptr<LoadedModel>> LoadedModel::Make(const LoadSetup& 
     made->is_unasked = true;
   }
   if (setup.before != nullptr) ANEMONE_RETURN_IF_ERROR(CheckSamePlan(*setup.before, *made));
-  MemoryNeed need;
-  if (setup.memory->is_limited()) {
-    need = NeedOf(planned.model.graph, planned.plan, setup.software, setup.settings.heed_limits);
+  MemoryNeed cpu_need;
+  // Who runs what is stored, and is not compiled here, may have a limit.
+  if (setup.memory->is_limited() || !setup.compiles) {
+    cpu_need = CpuNeedOf(planned.model.graph, planned.plan);
   }
-  ANEMONE_RETURN_IF_ERROR(made->TakeResources(setup, need));
+  ANEMONE_RETURN_IF_ERROR(made->TakeResources(setup, cpu_need));
   const MemoryLimit::Pause taken;
   ANEMONE_ASSIGN_OR_RETURN(
       std::vector<CpuPart> parts,
@@ -215,7 +221,7 @@ absl::StatusOr<std::unique_ptr<LoadedModel>> LoadedModel::Make(const LoadSetup& 
         .line = made->is_unasked ? "" : anemone::PlanLine(planned.model, planned.plan),
         .summary = made->summary,
         .copied_state = made->copied_state,
-        .need = need,
+        .cpu_need = cpu_need,
         .places = made->places};
     setup.cache->Store(importing, planned.model.graph, made->whole ? *made->whole : planned.plan,
                        models, facts);
@@ -247,7 +253,7 @@ absl::StatusOr<std::unique_ptr<LoadedModel>> LoadedModel::Find(const LoadSetup& 
   made->plan_again = PlanLater(setup, importing);
   made->is_unasked = made->line.empty();  // its plan has loops
   made->load_times.load = setup.opened + watch.Lap();
-  ANEMONE_RETURN_IF_ERROR(made->TakeResources(setup, found->facts.need));
+  ANEMONE_RETURN_IF_ERROR(made->TakeResources(setup, found->facts.cpu_need));
   const MemoryLimit::Pause taken;
   ANEMONE_ASSIGN_OR_RETURN(
       std::vector<CpuPart> parts,

@@ -130,7 +130,8 @@ struct LoadedModel {
   // imported and planned only if someone asks where its nodes run. Null: it must be imported first.
   static absl::StatusOr<std::unique_ptr<LoadedModel>> OnCpu(const LoadSetup& setup,
                                                             const ImportOptions& importing);
-  absl::Status TakeResources(const LoadSetup& setup, const MemoryNeed& need);
+  // `cpu_need`: CpuNeedOf() the plan.
+  absl::Status TakeResources(const LoadSetup& setup, const MemoryNeed& cpu_need);
   absl::StatusOr<std::vector<CpuPart>> CpuParts(const LoadSetup& setup, const Graph* as_read,
                                                 bool is_edited);
   absl::Status Compile(const LoadSetup& setup, std::vector<CpuPart> cpu_parts);

@@ -58,12 +58,6 @@ MemoryNeed CpuNeed(const Graph& graph, const Segment& segment) {
   return need;
 }
 
-void Add(const MemoryNeed& need, MemoryNeed& to) {
-  to.weights += need.weights;
-  to.values += need.values;
-  to.surfaces += need.surfaces;
-}
-
 }  // namespace
 
 MemoryNeed NeedOf(const Network& network, Route route, const SoftwareOptions& options) {
@@ -78,17 +72,14 @@ MemoryNeed NeedOf(const Network& network, Route route, const SoftwareOptions& op
   return need;
 }
 
-MemoryNeed NeedOf(const Graph& graph, const Plan& plan, const SoftwareOptions& options,
-                  bool heeds_limits) {
+MemoryNeed EngineNeedOf(const Graph& graph, const Plan& plan, const SoftwareOptions& options,
+                        bool heeds_limits) {
   MemoryNeed need;
   for (const PlanPart& part : PartsOf(graph, plan)) {
     for (const Segment& segment : part.plan->segments) {
-      if (segment.placement == Placement::kEngine) {
-        const ProgramMemory memory = EstimateMemory(segment.network, part.plan->route, options);
-        Add({.weights = memory.weights, .values = memory.arena}, need);
-      } else if (segment.bodies.empty()) {
-        Add(CpuNeed(*part.graph, segment), need);
-      }
+      if (segment.placement != Placement::kEngine) continue;
+      const ProgramMemory memory = EstimateMemory(segment.network, part.plan->route, options);
+      need = need + MemoryNeed{.weights = memory.weights, .values = memory.arena};
     }
     const std::vector<int64_t> surfaces =
         PlanSurfaces(*part.plan, *part.graph, DependenciesOf(*part.plan, *part.graph),
@@ -96,6 +87,17 @@ MemoryNeed NeedOf(const Graph& graph, const Plan& plan, const SoftwareOptions& o
             .bytes;
     for (int64_t bytes : surfaces) {
       need.surfaces += heeds_limits ? *std::max_element(surfaces.begin(), surfaces.end()) : bytes;
+    }
+  }
+  return need;
+}
+
+MemoryNeed CpuNeedOf(const Graph& graph, const Plan& plan) {
+  MemoryNeed need;
+  for (const PlanPart& part : PartsOf(graph, plan)) {
+    for (const Segment& segment : part.plan->segments) {
+      if (segment.placement == Placement::kEngine || !segment.bodies.empty()) continue;
+      need = need + CpuNeed(*part.graph, segment);
     }
   }
   return need;

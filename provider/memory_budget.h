@@ -25,14 +25,20 @@ struct MemoryNeed {
   int64_t values = 0;    // between nodes
   int64_t surfaces = 0;  // of the ports of engine segments
   int64_t total() const { return weights + values + surfaces; }
+  MemoryNeed operator+(const MemoryNeed& more) const {
+    return {weights + more.weights, values + more.values, surfaces + more.surfaces};
+  }
 };
 
 // Estimates, made without taking the memory. Of one engine segment, with a surface for each port:
 MemoryNeed NeedOf(const Network& network, Route route, const SoftwareOptions& options);
-// Of a plan and the plans of all bodies. What ONNX Runtime needs for CPU segments is estimated from
-// the constants and values of their nodes.
-MemoryNeed NeedOf(const Graph& graph, const Plan& plan, const SoftwareOptions& options,
-                  bool heeds_limits);
+// Of the engine segments of a plan and of the plans of all bodies, and of all surfaces. A plan that
+// was read from a package has all that it needs.
+MemoryNeed EngineNeedOf(const Graph& graph, const Plan& plan, const SoftwareOptions& options,
+                        bool heeds_limits);
+// Of their CPU segments. What ONNX Runtime needs is estimated from the constants and values of their
+// nodes.
+MemoryNeed CpuNeedOf(const Graph& graph, const Plan& plan);
 
 // Thread-safe.
 class MemoryBudget {

@@ -16,9 +16,11 @@
 #include "provider/load_setup.h"
 #include "provider/loaded_model.h"
 #include "provider/ports.h"
+#include "provider/settings.h"
 #include "provider/state_pairs.h"
 #include "provider/unchanged_file.h"
 #include "provider/weights/current_model.h"
+#include "provider/work_limits.h"
 
 namespace anemone {
 
@@ -108,7 +110,12 @@ absl::StatusOr<Session> Session::Load(const std::string& path, const Settings& s
       return Of(setup);
     };
     if (!CompiledModel::Is(path)) return load(path, settings, nullptr);
-    ANEMONE_ASSIGN_OR_RETURN(const auto compiled, CompiledModel::Open(path));
+    ANEMONE_RETURN_IF_ERROR(CheckRunSettings(settings));
+    const auto open = [&] {
+      const WorkLimits limits(settings);
+      return CompiledModel::Open(path);
+    };
+    ANEMONE_ASSIGN_OR_RETURN(const auto compiled, open());
     ANEMONE_ASSIGN_OR_RETURN(const Settings merged, compiled->SettingsFor(settings));
     return load(compiled->model_path(), merged, compiled);
   });

@@ -30,13 +30,11 @@ std::string RuntimeIdentity(const Settings& settings) {
 
 absl::StatusOr<CacheKey> KeyOf(const Settings& settings, const std::vector<Tensor>& sources) {
   CacheKey key;
-  key.Add("session", "5");  // the version of session_package.h
+  key.Add("session", "6");  // the version of session_package.h
   for (const Setting& setting : AllSettings()) {
     if (setting.key != nullptr) key.Add(setting.name, setting.key(settings));
   }
-  if (settings.memory_limit > 0) {  // the entry says how much memory the program needs
-    key.Add("need", absl::StrCat(settings.numerics, " ", settings.heed_limits));
-  }
+  if (settings.memory_limit > 0) key.Add("need", "");  // the entry has PlanFacts::cpu_need
   if (!settings.limits.empty()) key.Add("limits", LimitsText(settings));
   // A model may be planned so that its state is written where it is (state_in_place.h).
   for (const auto& [past, present] : settings.state) {

@@ -208,6 +208,9 @@ class Reader {
         return Stale(absl::StrCat("segment '", added.name, "': ", Named(*refusal)));
       }
       if (absl::IsFailedPrecondition(status)) return Annotated(status, "package");
+      if (absl::IsResourceExhausted(status)) {
+        return Annotated(status, absl::StrCat("segment '", added.name, "'"));
+      }
       if (!status.ok()) {
         return Damaged(absl::StrCat("segment '", added.name, "': ", status.message()));
       }

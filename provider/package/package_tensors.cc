@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
+#include "base/model_limits.h"
 #include "base/status_macros.h"
 #include "provider/package/package_format.h"
 
@@ -61,6 +62,10 @@ class PackagedTensorReader {
     absl::StatusOr<int64_t> elements = ElementCount(dims_);
     if (!elements.ok()) return DamagedTensor("dims that cannot be counted");
     elements_ = *elements;
+    if (ByteSize(type_, dims_) > ValueOf(ModelLimit::kTensorBytes)) {
+      return OverLimit(ModelLimit::kTensorBytes, absl::StrCat("a tensor: ", DataTypeName(type_),
+                                                              " ", DimsToString(dims_), " has"));
+    }
     const bool is_compressed =
         table_.form() != format::Form::Dense && table_.form() != format::Form::Fill;
     if (is_compressed && type_ != DataType::kFloat) return DamagedTensor("codes for another type");

@@ -57,7 +57,7 @@ class PackageTensorWriter {
 };
 
 // `weights` is the section, kept alive by `owner`. kDataLoss: the table contradicts itself, the
-// section or `sources`.
+// section or `sources`. kResourceExhausted: beyond ModelLimit::kTensorBytes.
 absl::StatusOr<Tensor> ReadPackageTensor(const format::Tensor& table, absl::string_view weights,
                                          const std::shared_ptr<const void>& owner,
                                          absl::Span<const Tensor> sources = {});

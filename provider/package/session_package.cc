@@ -10,6 +10,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "anemone/version.h"
+#include "base/model_limits.h"
 #include "base/status_macros.h"
 #include "engine/formats/json.h"
 #include "importer/read/reader.h"
@@ -27,6 +28,7 @@ namespace {
 constexpr char kSection[] = "session.model", kDomain[] = "anemone.session";
 constexpr char kPlaces[] = "session.weights";
 constexpr char kEngine[] = "engine", kCpu[] = "cpu", kFile[] = "file", kRows[] = "rows";
+constexpr int64_t kMostNeed = int64_t{1} << 60;  // so that sums do not overflow
 constexpr char kLine[] = "line", kFacts[] = "facts";
 
 absl::Status DamagedEntry(absl::string_view what) {
@@ -44,7 +46,7 @@ Json FactsOf(const PlanFacts& facts) {
           {"warnings", s.warnings},
           {"warned_nodes", s.warned_nodes},
           {"copied_state", facts.copied_state},
-          {"need", {facts.need.weights, facts.need.values, facts.need.surfaces}}};
+          {"cpu_need", {facts.cpu_need.weights, facts.cpu_need.values}}};
 }
 
 template <class T>
@@ -65,10 +67,13 @@ absl::Status ReadFacts(const std::string& text, PlanFacts& to) {
                   .warnings = facts.at("warnings").get<int>(),
                   .warned_nodes = facts.at("warned_nodes").get<int>()};
     to.copied_state = facts.at("copied_state").get<std::string>();
-    const Json& need = facts.at("need");
-    to.need = {need.at(0).get<int64_t>(), need.at(1).get<int64_t>(), need.at(2).get<int64_t>()};
+    const Json& need = facts.at("cpu_need");
+    to.cpu_need = {.weights = need.at(0).get<int64_t>(), .values = need.at(1).get<int64_t>()};
   } catch (const Json::exception& e) {
     return DamagedEntry(e.what());
+  }
+  for (const int64_t bytes : {to.cpu_need.weights, to.cpu_need.values}) {
+    if (bytes < 0 || bytes > kMostNeed) return DamagedEntry("memory that no model can need");
   }
   return absl::OkStatus();
 }
@@ -258,6 +263,20 @@ absl::Status FillIn(const std::vector<Tensor>& sources, Skeleton& skeleton) {
   return absl::OkStatus();
 }
 
+// As the importer does for the model that was planned.
+absl::Status CheckTensorBytes(const Graph& graph) {
+  const int64_t most = ValueOf(ModelLimit::kTensorBytes);
+  for (const Value& value : graph.values) {
+    if (most == kAnyTensorBytes || !value.is_static()) continue;
+    const bool has_size = ElementCount(value.dims()).ok();
+    if (has_size && ByteSize(value.type, value.dims()) <= most) continue;
+    return OverLimit(ModelLimit::kTensorBytes,
+                     absl::StrCat("value '", value.name, "': ", DataTypeName(value.type), " ",
+                                  DimsToString(value.dims()), " has"));
+  }
+  return absl::OkStatus();
+}
+
 // Whether the values are those that the ports of a segment carry.
 bool Fit(const Graph& graph, const std::vector<ValueId>& values,
          const std::vector<PackagedPort>& ports) {
@@ -382,6 +401,7 @@ absl::StatusOr<PlannedModel> FromPackage(const Package& package) {
     if (fact.key() == kLine) made.facts.line = fact.value();
     if (fact.key() == kFacts) ANEMONE_RETURN_IF_ERROR(ReadFacts(fact.value(), made.facts));
   }
+  ANEMONE_RETURN_IF_ERROR(CheckTensorBytes(model.graph));
   made.plan.target = package.target;
   made.plan.route = package.route;
   made.graph = std::move(model.graph);

@@ -33,7 +33,7 @@ struct PlanFacts {
   std::string line;  // PlanLine()
   PlanSummary summary;
   std::string copied_state;                    // PlanInPlace::refusal
-  MemoryNeed need;                             // zeros if there is no limit of memory
+  MemoryNeed cpu_need;                         // of CPU segments; zeros: it is not known
   std::shared_ptr<const WeightPlaces> places;  // null: not known
 };
 

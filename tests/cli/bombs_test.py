@@ -96,6 +96,25 @@ class MemoryLimits(AttackTest):
             # x alone is 1 GiB.
             self.expect_error(bounded(*words, most_bytes=1 << 30), "needs about", "the memory limit is 256")
 
+    def test_a_compiled_folder_is_refused_as_its_model_is(self):
+        """Also one of 4 KB, whose weights are given by their shape and one number."""
+        fills = "".join(f"f{i} = ConstantOfShape<value = float[1] {{{i + 1}.5}}>(s) v{i + 1} = MatMul(v{i}, f{i}) "
+                        for i in range(4))
+        filled = of_text(f"(float[1, 8192] x) => (float[1, 8192] y) {{ s = Constant<value_ints = [8192, 8192]>() "
+                         f"v0 = Identity(x) {fills} y = Identity(v4) }}")
+        weighty = of_text("(float[1, 2048] x) => (float[1, 2048] y) { m = Relu(x) y = MatMul(m, w) }")
+        weights = numpy.random.default_rng(1).standard_normal((2048, 2048)).astype(numpy.float32)
+        weighty.graph.initializer.append(numpy_helper.from_array(weights, "w"))
+        for name, made, words in (("filled", filled, []), ("on the engine", weighty, []),
+                                  ("on the CPU", weighty, ["--policy", "refuse:node:y"])):
+            path, folder = self.write(made), self.folder / f"{name}.c"
+            done = anemone("compile", path, *words, "-o", folder)
+            self.assertEqual(0, done.returncode, done.stderr)
+            for place in (path, folder):
+                with self.subTest(name, place=place):
+                    self.expect_error(bounded("run", place, *words, "--memory-limit", "4M", most_bytes=1 << 30),
+                                      "needs about", "the memory limit is 4.0 MiB")
+
     def test_sizes_that_are_known_only_in_a_run(self):
         size = ("m = ReduceMax<keepdims = 0>(x) c = Constant<value_float = 1000000000.0>() f = Add(m, c) "
                 "n = Cast<to = 7>(f) z = Constant<value_ints = [0]>() u = Unsqueeze(n, z)")

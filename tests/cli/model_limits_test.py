@@ -192,6 +192,18 @@ class ModelLimits(CliTest):
         self.assertEqual(0, anemone("run", folder).returncode)
         self.expect_error(anemone(*patch, *raised, "--time-limit", "1e-9"), "time limit of")
 
+    def test_a_compiled_folder_does_not_hide_a_limit(self):
+        product = of_text("(float[1, 4] x) => (float[1, 4] y) <float[4, 4] w = {1, 2, 3, 4, 5, 6, 7, 8, 9, 1, 2, 3, "
+                          "4, 5, 6, 7}> { y = MatMul(x, w) }")
+        for name, made, told in (("value", relu(), "float32 1x4"), ("tensor", product, "float32 4x4")):
+            with self.subTest(name):
+                path, folder = self.write(made), self.folder / name
+                self.assertEqual(0, anemone("compile", path, "-o", folder).returncode)
+                self.assertEqual(0, anemone("run", folder, "--limit", "tensor-bytes=64").returncode)
+                limit = "15" if name == "value" else "63"
+                self.expect_error(anemone("run", folder, "--limit", f"tensor-bytes={limit}"), told,
+                                  "--limit tensor-bytes=N")
+
     def test_a_cache_does_not_hide_a_limit(self):
         path = self.write(relu())
         cache = {"ANEMONE_PROGRAM_CACHE": str(self.folder / "cache")}
