@@ -12,6 +12,7 @@
 #include "base/annotated.h"
 #include "base/status_macros.h"
 #include "engine/table_hash.h"
+#include "importer/read/external_data.h"
 #include "importer/read/tensor_reader.h"
 #include "importer/write/to_onnx.h"
 #include "provider/ort/provider.h"
@@ -39,15 +40,15 @@ std::string IdentityOf(uint64_t checksum) { return absl::StrFormat("package %016
 // Constant outputs as a serialized GraphProto of initializers.
 constexpr char kConstants[] = "plugin.constants";
 
-// The folder of the context files.
-absl::StatusOr<fs::path> FolderOf(const ContextOptions& options, const std::string& model_path) {
+// The model next to which the context files are.
+absl::StatusOr<std::string> ModelOf(const ContextOptions& options, const std::string& model_path) {
   const std::string& path = options.path.empty() ? model_path : options.path;
   if (path.empty()) {
     return absl::InvalidArgumentError(
         "the model is in memory and has no folder for its context's file; set "
         "ep.context_embed_mode to 1, or ep.context_file_path");
   }
-  return fs::path(path).parent_path();
+  return path;
 }
 
 // "net_ctx-1f0a6c3e.anemone": ONNX Runtime's name of the node is long, and is hashed.
@@ -115,14 +116,17 @@ absl::StatusOr<Package> ReadUnnamed(const onnx::NodeProto& node, const ContextOp
     return absl::InvalidArgumentError(absl::StrCat(
         "its file '", held->s(), "' must be in the model's folder and named without a path"));
   }
-  ANEMONE_ASSIGN_OR_RETURN(const fs::path folder, FolderOf(options, model_path));
-  absl::StatusOr<Package> opened = OpenPackage((folder / name).string());
-  if (absl::IsNotFound(opened.status())) {
+  ANEMONE_ASSIGN_OR_RETURN(const std::string beside, ModelOf(options, model_path));
+  const auto file = ExternalData::BesideModel(beside).Open(held->s());
+  if (absl::IsNotFound(file.status())) {
     return absl::NotFoundError(
         absl::StrCat("its file '", held->s(),
                      "' is not next to the model, where it was written; move it there"));
   }
-  ANEMONE_ASSIGN_OR_RETURN(Package package, std::move(opened));
+  ANEMONE_RETURN_IF_ERROR(file.status());
+  absl::StatusOr<Package> read = ReadPackage((*file)->text(), *file);
+  if (!read.ok()) return Annotated(read.status(), absl::StrCat("its file '", held->s(), "'"));
+  Package package = *std::move(read);
   const onnx::AttributeProto* identity = FindAttribute(node, kIdentity);
   if (identity != nullptr && identity->s() != IdentityOf(package.checksum)) {
     return absl::FailedPreconditionError(
@@ -200,7 +204,8 @@ absl::StatusOr<OrtNode*> MakeContext(const OrtApi& api, const ContextOptions& op
     ANEMONE_ASSIGN_OR_RETURN(std::string bytes, WritePackage(package));
     ANEMONE_RETURN_IF_ERROR(attributes.Add("ep_cache_context", bytes + kEnd));
   } else {
-    ANEMONE_ASSIGN_OR_RETURN(const fs::path folder, FolderOf(options, model_path));
+    ANEMONE_ASSIGN_OR_RETURN(const std::string beside, ModelOf(options, model_path));
+    const fs::path folder = fs::path(beside).parent_path();
     const std::string file = FileNameOf(options, model_path, names.name);
     ANEMONE_ASSIGN_OR_RETURN(const uint64_t checksum,
                              SavePackage(package, (folder / file).string()));

@@ -46,8 +46,9 @@ absl::StatusOr<OrtNode*> MakeContext(const OrtApi& api, const ContextOptions& op
 
 // The package of a context node in the model at `model_path`. Errors name the node: kDataLoss
 // (damaged), kFailedPrecondition (written by other rule tables, or not the file that was written
-// with the model), kNotFound (no such file), kInvalidArgument (not a package, or a file name that
-// leaves the model's folder).
+// with the model), kNotFound (no such file), kInvalidArgument (not a package, or a file that is not
+// in the model's folder alone, by the rules of importer/read/external_data.h), kAborted (the file
+// was replaced just now).
 absl::StatusOr<Package> ReadContext(const HostNode& node, const ContextOptions& options,
                                     const std::string& model_path);
 

@@ -174,6 +174,20 @@ class Options(PluginTest):
         self.refused("'profile_path': .*also the report_path",
                      options={"report_path": report, "profile_path": report})
 
+    def test_a_session_that_is_refused_leaves_no_file(self):
+        report, profile = self.folder / "report.json", self.folder / "profile.json"
+        both = {"report_path": report, "profile_path": profile}
+        for told, options in (("memory limit", {**both, "memory_limit": 1}),
+                              ("more than 1 node", {**both, "limits": "nodes=1"}),
+                              ("also the report_path", {**both, "profile_path": report})):
+            with self.subTest(told):
+                self.refused(told, network(), options)
+                self.assertEqual([], list(self.folder.iterdir()))
+        session = self.session(network(), both)
+        self.assertEqual([report], list(self.folder.iterdir()))
+        del session  # it has not run
+        self.assertEqual([report], list(self.folder.iterdir()))
+
     def test_a_message_has_no_control_characters(self):
         self.refused(r"'target' = '\\033\[31m\\nx'", options={"target": "\x1b[31m\nx"})
 
@@ -444,6 +458,29 @@ class Compiled(PluginTest):
         onnx.save(made, path)
         with self.assertRaisesRegex(Exception, "missing.anemone"):
             self.session(path)
+
+    def test_files_are_no_links(self):
+        """As external data is read: a link to a file beside the model may be, any other may not."""
+        path, _ = self.compile(False)
+        made = onnx.load(path)
+        held = self.attribute(next(n for n in made.graph.node if n.op_type == "EPContext"), "ep_cache_context")
+        package, elsewhere = self.folder / held.s.decode(), pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+        (elsewhere / "package").write_bytes(package.read_bytes())
+        (self.folder / "leaves").symlink_to(elsewhere / "package")
+        (self.folder / "stays").symlink_to(package)
+        (self.folder / "whole").write_bytes(package.read_bytes())
+        os.link(self.folder / "whole", self.folder / "shared")
+        os.mkfifo(self.folder / "pipe")
+        for name, told in (("leaves", "is a link to .*must be in the model's folder"), ("shared", "hard links"),
+                           ("pipe", "is a device or a pipe"), (".", "is a folder"), ("stays", None)):
+            with self.subTest(name):
+                held.s = name.encode()
+                onnx.save(made, path)
+                if told is None:
+                    self.session(path)
+                    continue
+                with self.assertRaisesRegex(Exception, f"EPContext.*{told}"):
+                    self.session(path)
 
 
 class Cache(PluginTest):
