@@ -159,7 +159,7 @@ absl::StatusOr<OrtEp*> Factory::Create(absl::Span<const OrtHardwareDevice* const
     if (path->empty()) continue;
     // Absolute, because the profile is written at the end, when the working folder may be another.
     *path = std::filesystem::absolute(*path).string();
-    const absl::Status status = ReplaceFile(*path, "");
+    const absl::Status status = CheckReplaceable(*path);
     if (!status.ok()) {
       return absl::InvalidArgumentError(
           absl::StrCat("provider option '", name, "': ", status.message()));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/deadline.h"
@@ -50,11 +51,15 @@ OrtStatus* GetCapability(OrtEp* ep, const OrtGraph* graph, OrtEpGraphSupportInfo
 OrtStatus* CompileGraphs(OrtEp* ep, const OrtGraph** graphs, const OrtNode** fused_nodes,
                          size_t count, OrtNodeComputeInfo** infos, OrtNode** contexts) noexcept {
   return ToOrt(Of(ep).api(), Guarded("compile a segment", [&]() -> absl::Status {
+                 std::vector<std::unique_ptr<ComputeInfo>> made;
                  for (size_t i = 0; i < count; ++i) {
                    ANEMONE_ASSIGN_OR_RETURN(
                        auto program, Of(ep).Compile(graphs[i], fused_nodes[i], &contexts[i]));
-                   infos[i] = std::make_unique<ComputeInfo>(Of(ep), std::move(program)).release();
+                   made.push_back(std::make_unique<ComputeInfo>(Of(ep), std::move(program)));
                  }
+                 // Not before: a session that is refused leaves no report.
+                 ANEMONE_RETURN_IF_ERROR(Of(ep).WriteReport());
+                 for (size_t i = 0; i < count; ++i) infos[i] = made[i].release();
                  return absl::OkStatus();
                }));
 }
@@ -127,6 +132,10 @@ Provider::Provider(const OrtApi& api, const OrtLogger* logger, PluginOptions opt
   OrtEp::GetCapability = anemone::GetCapability;
   OrtEp::Compile = CompileGraphs;
   ReleaseNodeComputeInfos = ReleaseInfos;
+  OnRunStart = [](OrtEp* ep, const OrtRunOptions*) noexcept {
+    Of(ep).NoteRun();
+    return static_cast<OrtStatus*>(nullptr);
+  };
   GetCompiledModelCompatibilityInfo = [](OrtEp* ep, const OrtGraph*) noexcept {
     return Of(ep).compatibility().c_str();
   };
@@ -152,7 +161,7 @@ absl::Status Provider::OpenDevice() {
 }
 
 Provider::~Provider() {
-  if (options_.profile_path.empty()) return;
+  if (options_.profile_path.empty() || !has_run_) return;
   // The factory has checked the path. An error now cannot be reported: the logger is gone.
   ReplaceFile(options_.profile_path, TraceText(trace_)).IgnoreError();
 }
@@ -248,7 +257,11 @@ absl::Status Provider::Claim(const OrtGraph* graph, OrtEpGraphSupportInfo* claim
   Tell(host, made);
   if (options_.report_path.empty()) return absl::OkStatus();
   report_.Add(host.name, made);
-  return report_.Write(options_.report_path);
+  return made.claims.empty() ? WriteReport() : absl::OkStatus();  // else when they are compiled
+}
+
+absl::Status Provider::WriteReport() const {
+  return options_.report_path.empty() ? absl::OkStatus() : report_.Write(options_.report_path);
 }
 
 absl::Status Provider::CheckTarget(const Package& package) const {

@@ -6,6 +6,7 @@
 #include <onnxruntime_c_api.h>
 #include <tbb/task_arena.h>
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <vector>
@@ -34,7 +35,7 @@ class Provider : public OrtEp {
            ContextOptions contexts, bool claims_once);
   // Opens the device of the options; before anything else. Errors: those of MakeDevice().
   absl::Status OpenDevice();
-  // Writes the profile.
+  // Writes the profile of a session that has run.
   ~Provider();
 
   absl::Status Claim(const OrtGraph* graph, OrtEpGraphSupportInfo* claimed);
@@ -42,6 +43,9 @@ class Provider : public OrtEp {
   absl::StatusOr<std::unique_ptr<FusedProgram>> Compile(const OrtGraph* graph,
                                                         const OrtNode* fused_node,
                                                         OrtNode** context);
+  // Writes the report of all graphs so far, if the options name a file.
+  absl::Status WriteReport() const;
+  void NoteRun() { has_run_ = true; }
   absl::Status Run(FusedProgram& program, OrtKernelContext* context);
 
   const OrtApi& api() const { return api_; }
@@ -67,6 +71,7 @@ class Provider : public OrtEp {
   const ContextOptions contexts_;
   const bool claims_once_;
   bool has_compiled_ = false;
+  std::atomic<bool> has_run_ = false;  // also without a segment
   absl::Status over_limit_;  // why planning ended
   const ImportOptions importing_;
   std::shared_ptr<Device> device_;

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <fstream>
+#include <memory>
 #include <string>
 #include <utility>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "anemone/version.h"
@@ -26,6 +28,17 @@ std::string ReasonOf(const Verdict& verdict) {
                                 ? std::string(verdict.rule->condition)
                                 : verdict.message;
   return absl::StrCat(LayerName(verdict.layer), ": ", words, " [", verdict.rule_id(), "]");
+}
+
+// In place of the file at `path`, which must be JSON if it exists.
+absl::StatusOr<std::unique_ptr<NewFile>> NewJson(const std::string& path) {
+  ANEMONE_ASSIGN_OR_RETURN(auto file, NewFile::Make(path));
+  const int first = std::ifstream(path, std::ios::binary).peek();
+  if (first != std::char_traits<char>::eof() && first != '{') {
+    return absl::AlreadyExistsError(absl::StrCat(
+        "'", path, "': already exists and is not JSON; choose another file, or remove it"));
+  }
+  return file;
 }
 
 }  // namespace
@@ -102,14 +115,11 @@ absl::Status ReportFile::Write(const std::string& path) const {
 }
 
 absl::Status ReplaceFile(const std::string& path, absl::string_view text) {
-  ANEMONE_ASSIGN_OR_RETURN(const auto file, NewFile::Make(path));
-  const int first = std::ifstream(path, std::ios::binary).peek();
-  if (first != std::char_traits<char>::eof() && first != '{') {
-    return absl::AlreadyExistsError(absl::StrCat(
-        "'", path, "': already exists and is not JSON; choose another file, or remove it"));
-  }
+  ANEMONE_ASSIGN_OR_RETURN(const auto file, NewJson(path));
   ANEMONE_RETURN_IF_ERROR(file->Write(text));
   return file->PutIntoPlace();
 }
+
+absl::Status CheckReplaceable(const std::string& path) { return NewJson(path).status(); }
 
 }  // namespace anemone

@@ -41,6 +41,8 @@ class ReportFile {
 // Writes `text`, which is JSON, to `path` atomically. kAlreadyExists: the file exists and is not
 // JSON; it may be the model.
 absl::Status ReplaceFile(const std::string& path, absl::string_view text);
+// The error that ReplaceFile() would end with, without a trace of the attempt.
+absl::Status CheckReplaceable(const std::string& path);
 
 }  // namespace anemone
 
