@@ -7,13 +7,15 @@ import os
 import pathlib
 import re
 import sys
+import tempfile
 import threading
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from . import _anemone
 from ._keywords import DEFAULT_TARGET
 from ._models import Model, path_or_bytes, require_target
-from ._words import of_python
+from ._words import of_python, words_of_python
 
 if TYPE_CHECKING:
     import onnxruntime as ort
@@ -81,16 +83,21 @@ def register(name: str = "ane") -> list[ort.OrtEpDevice]:
 
 
 @contextlib.contextmanager
-def _errors_of_this_package() -> Iterator[None]:
-    """ONNX Runtime's exceptions, which have only Exception in common, become those of docs/python.md."""
+def _errors_of_this_package(folder: pathlib.Path, shown: pathlib.Path) -> Iterator[None]:
+    """ONNX Runtime's exceptions, which have only Exception in common, become those of docs/python.md.
+    Messages name files of `folder` as if they were in `shown`."""
     try:
         yield
     except Exception as error:
         found = _CODE.match(str(error))
         if not found:
             raise
-        text = of_python(str(error)[found.end() :]).strip()
+        text = of_python(str(error)[found.end() :]).strip().replace(str(folder), str(shown))
         kind = _EXCEPTIONS.get(found[1], RuntimeError)
+        if "serialization failed when saving model to" in text:
+            kind, text = OSError, f"{text}; the disk may be full: free space there"
+        elif kind is RuntimeError and ": cannot be written: " in text:
+            kind = OSError
         if kind is ValueError and "unknown option; valid" in text:
             kind = TypeError  # as for any keyword that a function does not have
         for words, limit in (("time limit of ", TimeoutError), ("the memory limit is ", MemoryError),
@@ -130,7 +137,7 @@ def compile(
     The packages are files next to `output`, or inside it with `embed`. `session_options` are ONNX
     Runtime's own, for free dimensions and such, and are changed. `provider_options` are those of the
     plugin (docs/plugin.md), None for the default. ValueError: no node goes to the engine, or a file
-    name is invalid."""
+    name is invalid. FileExistsError: `output` exists. On an error nothing is written."""
     require_target(target)
     devices = register()
     onnxruntime = _onnxruntime()
@@ -147,22 +154,39 @@ def compile(
         raise FileNotFoundError(f"{output}: the folder does not exist; create it")
     if path is not None and os.path.realpath(path) == os.path.realpath(os.fsencode(output)):
         raise ValueError(f"{output}: is the model itself; name another file to write")
-    options = session_options or onnxruntime.SessionOptions()
-    for key, value in (
-        ("ep.context_enable", "1"),
-        ("ep.context_file_path", str(output)),
-        ("ep.context_embed_mode", "1" if embed else "0"),
-    ):
-        options.add_session_config_entry(key, value)
-    options.add_provider_for_devices(devices, words)
-    before = output.stat().st_mtime_ns if output.exists() else None
-    with _errors_of_this_package():
-        onnxruntime.InferenceSession(
-            data if path is None else os.fsdecode(path), options, enable_fallback=0
-        )
-    if not output.exists() or output.stat().st_mtime_ns == before:
+    if output.is_dir():
+        raise IsADirectoryError(f"{output}: is a folder; name a file to write")
+    if os.path.lexists(output):
+        raise FileExistsError(f"{output}: exists already; remove it, or name another file to write")
+    if not output.suffix and not embed:
         raise ValueError(
-            f"{output}: not written, because {target} accepts no node of the model with these options; "
-            "onnxruntime_ep_ane.check(), with the same policy and rewrites, says why"
+            f"{output}: ONNX Runtime wants a name with an extension; name it {output.name}.onnx"
         )
+    options = session_options or onnxruntime.SessionOptions()
+    options.add_provider_for_devices(devices, words)
+    # ONNX Runtime would leave a part of a file if the disk is full.
+    with tempfile.TemporaryDirectory(dir=None if embed else output.parent) as folder:
+        made = pathlib.Path(folder) / ("model.onnx" if embed else output.name)
+        for key, value in (
+            ("ep.context_enable", "1"),
+            ("ep.context_file_path", str(made)),
+            ("ep.context_embed_mode", "1" if embed else "0"),
+        ):
+            options.add_session_config_entry(key, value)
+        with _errors_of_this_package(made.parent, made.parent if embed else output.parent):
+            onnxruntime.InferenceSession(
+                data if path is None else os.fsdecode(path), options, enable_fallback=0
+            )
+        if not made.exists():
+            raise ValueError(
+                f"{output}: not written, because {target} accepts no node of the model with these "
+                "options; onnxruntime_ep_ane.check(), with the same policy and rewrites, says why"
+            )
+        if embed:
+            with words_of_python():
+                _anemone.write_file(os.fsencode(output), made.read_bytes())
+        else:
+            packages = [each for each in made.parent.iterdir() if each != made]
+            for each in (*packages, made):  # the model last: it names the others
+                os.replace(each, output.parent / each.name)
     return output

@@ -82,6 +82,45 @@ class Plugin(PackageTest):
         ane.compile(models.relu(), "out.onnx", embed=True, cache_dir=None, report_path=None)
         self.assertEqual(["out.onnx"], [path.name for path in self.folder.iterdir()])
 
+    def test_compile_writes_all_or_nothing(self):
+        """Here files may have 4 KiB, so that ONNX Runtime cannot write the model."""
+        large = self.folder / "large.onnx"
+        weights = np.random.default_rng(1).standard_normal((64, 64)).astype(np.float32)
+        product = helper.make_node("MatMul", ["x", "w"], ["y"])
+        onnx.save(models.model([product], [("x", TensorProto.FLOAT, [1, 64])],
+                               [("y", TensorProto.FLOAT, [1, 64])], [("w", weights)]), large)
+        out = self.folder / "out"
+        out.mkdir()
+        for embed in (False, True):
+            script = ("import resource, sys, onnxruntime_ep_ane as ane\nane.register()\n"
+                      "resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))\n"
+                      f"try: ane.compile({str(large)!r}, {str(out / 'made.onnx')!r}, embed={embed})\n"
+                      "except Exception as error: print(type(error).__name__, error)")
+            done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+            self.assertRegex(done.stdout, r"^OSError .*(File too large; choose|may be full: free space)", done.stderr)
+            self.assertEqual(embed, str(out) not in done.stdout)
+            self.assertEqual([], list(out.iterdir()))
+
+    def test_compile_takes_any_new_name_and_replaces_nothing(self):
+        (self.folder / "old.onnx").write_text("precious")
+        (self.folder / "dangling.onnx").symlink_to("gone.onnx")
+        (self.folder / "folder.onnx").mkdir()
+        before = sorted(self.folder.iterdir())
+        for embed in (False, True):
+            for name, error, told in (("old.onnx", FileExistsError, "exists already; remove it"),
+                                      ("dangling.onnx", FileExistsError, "exists already; remove it"),
+                                      ("folder.onnx", IsADirectoryError, "name a file")):
+                with self.assertRaisesRegex(error, told):
+                    ane.compile(models.relu(), self.folder / name, embed=embed)
+            with self.assertRaisesRegex(IsADirectoryError, "name a file"):
+                ane.compile(models.relu(), "", embed=embed)
+        with self.assertRaisesRegex(ValueError, "extension; name it plain.onnx"):
+            ane.compile(models.relu(), self.folder / "plain")
+        self.assertEqual(before, sorted(self.folder.iterdir()))
+        self.assertEqual("precious", (self.folder / "old.onnx").read_text())
+        plain = ane.compile(models.relu(), self.folder / "plain", embed=True)
+        self.assertIn("EPContext", [node.op_type for node in onnx.load(plain).graph.node])
+
     def test_limits_that_are_reached_while_planning(self):
         """ONNX Runtime must not run the nodes instead, and only log the error."""
         out = self.folder / "out.onnx"
