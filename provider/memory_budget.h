@@ -36,8 +36,8 @@ MemoryNeed NeedOf(const Network& network, Route route, const SoftwareOptions& op
 // was read from a package has all that it needs.
 MemoryNeed EngineNeedOf(const Graph& graph, const Plan& plan, const SoftwareOptions& options,
                         bool heeds_limits);
-// Of their CPU segments. What ONNX Runtime needs is estimated from the constants and values of their
-// nodes.
+// Of their CPU segments. What ONNX Runtime needs is estimated from the constants and values of
+// their nodes.
 MemoryNeed CpuNeedOf(const Graph& graph, const Plan& plan);
 
 // Thread-safe.

@@ -31,11 +31,10 @@ absl::Status NoPort(absl::string_view what, const std::string& name) {
 bool Fits(const onnx::TypeProto& declared, DataType type, absl::Span<const int64_t> dims) {
   if (declared.tensor_type().elem_type() != static_cast<int>(type)) return false;
   const auto& sizes = declared.tensor_type().shape().dim();
-  return sizes.empty() ||
-         std::equal(sizes.begin(), sizes.end(), dims.begin(), dims.end(),
-                    [](const auto& size, int64_t dim) {
-                      return !size.has_dim_value() || size.dim_value() == dim;
-                    });
+  return sizes.empty() || std::equal(sizes.begin(), sizes.end(), dims.begin(), dims.end(),
+                                     [](const auto& size, int64_t dim) {
+                                       return !size.has_dim_value() || size.dim_value() == dim;
+                                     });
 }
 
 std::string TextOf(const onnx::TypeProto& type) {
@@ -53,11 +52,10 @@ absl::Status CheckDeclared(const absl::flat_hash_map<std::string, onnx::TypeProt
                            absl::Span<const int64_t> dims) {
   const auto declared = types.find(name);
   if (declared != types.end() && Fits(declared->second, type, dims)) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat(what, " '", name, "': the segment has ", DataTypeName(type), " ",
-                   DimsToString(dims), ", but the model declares ",
-                   declared == types.end() ? "no type" : TextOf(declared->second),
-                   "; compile the model again"));
+  return absl::InvalidArgumentError(absl::StrCat(
+      what, " '", name, "': the segment has ", DataTypeName(type), " ", DimsToString(dims),
+      ", but the model declares ", declared == types.end() ? "no type" : TextOf(declared->second),
+      "; compile the model again"));
 }
 
 }  // namespace

@@ -72,7 +72,7 @@ class Provider : public OrtEp {
   const bool claims_once_;
   bool has_compiled_ = false;
   std::atomic<bool> has_run_ = false;  // also without a segment
-  absl::Status over_limit_;  // why planning ended
+  absl::Status over_limit_;            // why planning ended
   const ImportOptions importing_;
   std::shared_ptr<Device> device_;
   MemoryBudget memory_;
