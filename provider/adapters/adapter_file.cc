@@ -11,18 +11,19 @@
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "base/annotated.h"
+#include "base/deadline.h"
 #include "base/mapped_file.h"
 #include "base/printable.h"
 #include "base/status_macros.h"
 #include "engine/formats/parse_json.h"
 #include "importer/not_finite.h"
 #include "onnx_adapter_generated.h"  // generated
+#include "provider/adapters/module_pattern.h"
 #include "provider/safetensors.h"
 
 namespace anemone {
 namespace {
 
-constexpr char kConfig[] = "adapter_config";  // .json
 constexpr size_t kLargestConfig = 1 << 20;
 
 // What PEFT writes before the path of each module.
@@ -42,50 +43,111 @@ absl::Status CheckFinite(const std::string& path, const std::string& name, const
 class Config {
  public:
   static absl::StatusOr<Config> Beside(const std::string& path) {
-    const std::string file =
-        (std::filesystem::path(path).parent_path() / absl::StrCat(kConfig, ".json")).string();
-    const auto mapped = MappedFile::Open(file);
+    Config config;
+    config.file_ = ConfigBesideAdapter(path);
+    const auto mapped = MappedFile::Open(config.file_);
     if (!mapped.ok()) {
       return Annotated(mapped.status(), "the scale of an adapter is in the file next to it");
     }
     if ((*mapped)->text().size() > kLargestConfig) {
-      return absl::DataLossError(absl::StrCat(file, ": larger than 1 MiB"));
+      return absl::DataLossError(absl::StrCat(config.file_, ": larger than 1 MiB"));
     }
-    auto parsed = ParseJson((*mapped)->text());
-    if (!parsed.ok() || !parsed->is_object()) {
-      return absl::DataLossError(absl::StrCat(file, ": not a JSON object"));
+    const auto json = ParseJson((*mapped)->text());
+    if (!json.ok() || !json->is_object()) {
+      return absl::DataLossError(
+          absl::StrCat(config.file_, ": not a JSON object; write the adapter again"));
     }
-    Config config;
-    config.json_ = *std::move(parsed);
-    if (config.json_.contains("use_dora") && config.json_["use_dora"] == true) {
-      return absl::UnimplementedError(absl::StrCat(file, ": use_dora is not supported"));
-    }
+    ANEMONE_RETURN_IF_ERROR(Annotated(config.Read(*json), config.file_));
     return config;
   }
 
-  // lora_alpha / r, or the root of r with use_rslora.
+  // lora_alpha / r, or the root of r with use_rslora. kInvalidArgument: the configuration gives the
+  // module another rank than that of its matrices.
   absl::StatusOr<double> ScaleOf(const std::string& module, int64_t rank) const {
-    ANEMONE_ASSIGN_OR_RETURN(const double alpha, AlphaOf(module));
-    const bool uses_root = json_.contains("use_rslora") && json_["use_rslora"] == true;
+    const Pattern* own = FirstOf(ranks_, module);
+    const double wanted = own != nullptr ? own->value : rank_;
     const auto r = static_cast<double>(rank);
-    return alpha / (uses_root ? std::sqrt(r) : r);
+    if (wanted != kAnyRank && wanted != r) {
+      const std::string key =
+          own != nullptr ? absl::StrCat("rank_pattern '", Printable(own->key), "'") : "r";
+      return Invalid(absl::StrCat(file_, ": ", key, " is ", wanted,
+                                  ", but the matrices of module '", Printable(module),
+                                  "' have rank ", rank, "; write the adapter again"));
+    }
+    const Pattern* alpha = FirstOf(alphas_, module);
+    return (alpha != nullptr ? alpha->value : alpha_) / (uses_root_ ? std::sqrt(r) : r);
   }
 
  private:
-  absl::StatusOr<double> AlphaOf(const std::string& module) const {
-    if (json_.contains("alpha_pattern") && json_["alpha_pattern"].is_object()) {
-      for (const auto& [pattern, alpha] : json_["alpha_pattern"].items()) {
-        const bool is_it = module == pattern || absl::EndsWith(module, absl::StrCat(".", pattern));
-        if (is_it && alpha.is_number()) return alpha.get<double>();
-      }
+  static constexpr double kAnyRank = 0;
+
+  struct Pattern {
+    std::string key;
+    ModulePattern modules;
+    double value = 0;
+  };
+
+  absl::Status Read(const Json& json) {
+    bool uses_dora = false;
+    ANEMONE_RETURN_IF_ERROR(ReadBool(json, "use_dora", uses_dora));
+    if (uses_dora) return absl::UnimplementedError("use_dora is not supported");
+    ANEMONE_RETURN_IF_ERROR(ReadBool(json, "use_rslora", uses_root_));
+    if (!json.contains("lora_alpha")) return absl::DataLossError("want a number lora_alpha");
+    ANEMONE_ASSIGN_OR_RETURN(alpha_, AlphaOf("lora_alpha", json["lora_alpha"]));
+    if (json.contains("r")) {
+      ANEMONE_ASSIGN_OR_RETURN(rank_, RankOf("r", json["r"]));
     }
-    if (json_.contains("lora_alpha") && json_["lora_alpha"].is_number()) {
-      return json_["lora_alpha"].get<double>();
-    }
-    return absl::DataLossError(absl::StrCat(kConfig, ".json: want a number lora_alpha"));
+    ANEMONE_ASSIGN_OR_RETURN(alphas_, PatternsOf(json, "alpha_pattern", AlphaOf));
+    ANEMONE_ASSIGN_OR_RETURN(ranks_, PatternsOf(json, "rank_pattern", RankOf));
+    return absl::OkStatus();
   }
 
-  Json json_;
+  static absl::Status ReadBool(const Json& json, const char* key, bool& value) {
+    if (!json.contains(key)) return absl::OkStatus();
+    if (!json[key].is_boolean()) return Invalid(absl::StrCat("want true or false for ", key));
+    value = json[key].get<bool>();
+    return absl::OkStatus();
+  }
+
+  static absl::StatusOr<double> AlphaOf(const std::string& what, const Json& json) {
+    if (!json.is_number()) return absl::DataLossError(absl::StrCat("want a number ", what));
+    return json.get<double>();
+  }
+
+  static absl::StatusOr<double> RankOf(const std::string& what, const Json& json) {
+    const auto rank = json.is_number_integer() ? json.get<int64_t>() : 0;
+    if (rank <= 0) return Invalid(absl::StrCat("want a whole number above 0 for ", what));
+    return static_cast<double>(rank);
+  }
+
+  template <class F>
+  static absl::StatusOr<std::vector<Pattern>> PatternsOf(const Json& json, const char* name,
+                                                         const F& value_of) {
+    std::vector<Pattern> patterns;
+    if (!json.contains(name) || json[name].is_null()) return patterns;
+    if (!json[name].is_object()) return Invalid(absl::StrCat("want an object for ", name));
+    for (const auto& [key, json_value] : json[name].items()) {
+      const std::string what = absl::StrCat(name, " '", Printable(key), "'");
+      ANEMONE_ASSIGN_OR_RETURN(const double value, value_of(what, json_value));
+      auto modules = ModulePattern::Parse(key);
+      if (!modules.ok()) return Annotated(modules.status(), what);
+      patterns.push_back({key, *std::move(modules), value});
+    }
+    return patterns;
+  }
+
+  // PEFT too takes the first of several.
+  static const Pattern* FirstOf(const std::vector<Pattern>& patterns, const std::string& module) {
+    for (const Pattern& pattern : patterns) {
+      if (pattern.modules.Matches(module)) return &pattern;
+    }
+    return nullptr;
+  }
+
+  std::string file_;
+  bool uses_root_ = false;
+  double alpha_ = 0, rank_ = kAnyRank;
+  std::vector<Pattern> alphas_, ranks_;
 };
 
 // "base_model.model.PATH.lora_A.weight", or ".lora_A.default.weight".
@@ -125,6 +187,7 @@ absl::StatusOr<AdapterFile> ReadPeft(const std::string& path) {
   if (adapter.modules.empty()) return Invalid(absl::StrCat(path, ": it has no adapter"));
   ANEMONE_ASSIGN_OR_RETURN(const Config config, Config::Beside(path));
   for (auto& [module, low] : adapter.modules) {
+    ANEMONE_RETURN_IF_ERROR(CheckTime(Phase::kRead, [&] { return path; }));
     const std::string where = absl::StrCat(path, ": module '", Printable(module), "'");
     if (low.a.elements() == 0 || low.b.elements() == 0) {
       return Invalid(absl::StrCat(where, ": want lora_A and lora_B, one is missing"));
@@ -184,6 +247,10 @@ absl::StatusOr<AdapterFile> ReadOnnxAdapter(const std::string& path) {
 }
 
 }  // namespace
+
+std::string ConfigBesideAdapter(const std::string& path) {
+  return (std::filesystem::path(path).parent_path() / "adapter_config.json").string();
+}
 
 absl::StatusOr<AdapterFile> ReadAdapterFile(const std::string& path) {
   if (absl::EndsWith(path, ".safetensors")) return ReadPeft(path);

@@ -25,10 +25,14 @@ struct AdapterFile {
 };
 
 // The suffix determines the format. Errors: kNotFound (no file, or no configuration next to
-// PEFT's), kDataLoss (damaged), kInvalidArgument (another suffix, a matrix without its partner, or
-// matrices that do not fit or are not finite), kUnimplemented (tensors that are not A and B of a
-// linear layer). The message names the file.
+// PEFT's), kDataLoss (damaged), kInvalidArgument (another suffix, a matrix without its partner, a
+// configuration with wrong values, or matrices that do not fit it or are not finite),
+// kUnimplemented (tensors that are not A and B of a linear layer, or a configuration that asks for
+// more). The message names the file.
 absl::StatusOr<AdapterFile> ReadAdapterFile(const std::string& path);
+
+// The configuration that PEFT writes next to an adapter, adapter_config.json. It may be missing.
+std::string ConfigBesideAdapter(const std::string& path);
 
 }  // namespace anemone
 

@@ -13,22 +13,12 @@
 #include "base/printable.h"
 #include "base/status_macros.h"
 #include "base/usage_error.h"
+#include "provider/compiled/folder_generation.h"
 #include "provider/compiled/manifest.h"
 #include "provider/compiled/program_file.h"
 #include "provider/settings.h"
 
 namespace anemone {
-
-namespace {
-
-// Device and inode, or zeros.
-std::pair<dev_t, ino_t> IdentityOf(const std::string& path) {
-  struct stat info = {};
-  if (::stat(path.c_str(), &info) != 0) return {};
-  return {info.st_dev, info.st_ino};
-}
-
-}  // namespace
 
 bool CompiledModel::Is(const std::string& path) {
   struct stat info;  // asked for each model that is loaded; fs::is_directory() takes the path apart
@@ -45,9 +35,9 @@ absl::StatusOr<std::shared_ptr<const CompiledModel>> CompiledModel::Open(
                  [&]() -> absl::StatusOr<std::shared_ptr<const CompiledModel>> {
                    constexpr int kTries = 20;
                    for (int i = 1;; ++i) {
-                     const auto before = IdentityOf(folder);
+                     const FolderGeneration now(folder);
                      auto model = Read(folder);
-                     if (model.ok() || i == kTries || before == IdentityOf(folder)) return model;
+                     if (model.ok() || i == kTries || !now.IsReplaced()) return model;
                    }
                  });
 }

@@ -21,6 +21,7 @@
 #include "importer/read/reader.h"
 #include "provider/compiled/compile_steps.h"
 #include "provider/compiled/compiled_model.h"
+#include "provider/compiled/folder_generation.h"
 #include "provider/compiled/manifest.h"
 #include "provider/compiled/program_file.h"
 #include "provider/loaded_model.h"
@@ -137,63 +138,75 @@ absl::Status RewriteProgram(const std::string& folder, const CompiledModel& mode
   return SaveProgram(to, std::move(package), version);
 }
 
+// Patches the folder as it is `now`. An error may be of two folders, if it is replaced.
+absl::StatusOr<Patched> PatchGeneration(const std::string& folder, const FolderGeneration& now,
+                                        const NewWeights& weights, const std::string& output,
+                                        const Settings& given) {
+  ANEMONE_ASSIGN_OR_RETURN(const auto model, CompiledModel::Open(folder));
+  ANEMONE_ASSIGN_OR_RETURN(const auto changes, ChangesOf(*model, weights));
+  ANEMONE_ASSIGN_OR_RETURN(const auto made, NewFolder::MakeFor(output, folder));
+  std::vector<std::map<uint64_t, Tensor>> replaced(model->sources().size());
+  Patched patched;
+  NewWeights changed;
+  for (const auto& [name, change] : changes) {
+    changed.emplace(name, change.now);
+    const auto place = FindSource(model->sources(), BytesText(change.before));
+    replaced[place->source].emplace(place->offset, change.now);
+    patched.changed.push_back(name);
+  }
+  const std::vector<std::string>& names = model->names();
+  for (size_t i = 0; i < names.size(); ++i) {
+    ANEMONE_RETURN_IF_ERROR(
+        CopyWith(model->sources()[i], replaced[i], FileIn(made->path(), names[i])));
+  }
+  const std::string file = FileIn(made->path(), names[0]);
+  const std::vector<Tensor> sources = SourcesOf(OpenFilesOfModel(file));
+  if (sources.size() != names.size())
+    return DamagedManifest("it lists other files than the model has");
+  std::string& version = patched.compiled.weights_version;
+  ANEMONE_ASSIGN_OR_RETURN(version, WeightsVersionOf(sources));
+  ANEMONE_ASSIGN_OR_RETURN(Settings settings, model->SettingsFor(given));
+  settings.state = model->state();
+  ANEMONE_ASSIGN_OR_RETURN(LoadSetup setup, SetupToCompile(file, settings));
+  const PlannedModel& planned = model->planned();
+  std::shared_ptr<const Model> as_read;
+  std::optional<DerivedConstants> derived;  // if the plan stays
+  if (planned.facts.places != nullptr) {
+    derived = DeriveConstants(
+        changed, *planned.facts.places,
+        PartImporterOf(setup, ImportingOptions(setup.settings, setup.runtime), as_read),
+        planned.plan);
+  }
+  if (derived) {
+    ANEMONE_RETURN_IF_ERROR(
+        RewriteProgram(folder, *model, changed, *derived, sources, made->path(), version));
+  } else {
+    patched.planned_again = true;
+    auto before = std::make_shared<LoadedModel>();
+    before->planned = {.model = {.graph = planned.graph}, .plan = planned.plan};
+    before->summary = planned.facts.summary;
+    const auto line =
+        PlanIntoFolder(made->path(), sources, version, std::move(setup), std::move(before));
+    if (!line.ok()) return OfWeights(line.status(), changed);
+    patched.compiled.line = *line;
+  }
+  ANEMONE_RETURN_IF_ERROR(WriteManifest(made->path(), {names, settings, version}));
+  ANEMONE_RETURN_IF_ERROR(now.Replace([&] { return made->PutIntoPlace(); }));
+  return patched;
+}
+
 }  // namespace
 
 absl::StatusOr<Patched> PatchModel(const std::string& folder, const NewWeights& weights,
                                    const std::string& output, const Settings& given) {
   return Guarded("patch the model", [&]() -> absl::StatusOr<Patched> {
     const WorkLimits limits(given);
-    ANEMONE_ASSIGN_OR_RETURN(const auto model, CompiledModel::Open(folder));
-    ANEMONE_ASSIGN_OR_RETURN(const auto changes, ChangesOf(*model, weights));
-    ANEMONE_ASSIGN_OR_RETURN(const auto made, NewFolder::MakeFor(output, folder));
-    std::vector<std::map<uint64_t, Tensor>> replaced(model->sources().size());
-    Patched patched;
-    NewWeights changed;
-    for (const auto& [name, change] : changes) {
-      changed.emplace(name, change.now);
-      const auto place = FindSource(model->sources(), BytesText(change.before));
-      replaced[place->source].emplace(place->offset, change.now);
-      patched.changed.push_back(name);
+    constexpr int kTries = 20;
+    for (int i = 1;; ++i) {
+      const FolderGeneration now(folder);
+      auto patched = PatchGeneration(folder, now, weights, output, given);
+      if (patched.ok() || i == kTries || !now.IsReplaced()) return patched;
     }
-    const std::vector<std::string>& names = model->names();
-    for (size_t i = 0; i < names.size(); ++i) {
-      ANEMONE_RETURN_IF_ERROR(
-          CopyWith(model->sources()[i], replaced[i], FileIn(made->path(), names[i])));
-    }
-    const std::string file = FileIn(made->path(), names[0]);
-    const std::vector<Tensor> sources = SourcesOf(OpenFilesOfModel(file));
-    if (sources.size() != names.size())
-      return DamagedManifest("it lists other files than the model has");
-    std::string& version = patched.compiled.weights_version;
-    ANEMONE_ASSIGN_OR_RETURN(version, WeightsVersionOf(sources));
-    ANEMONE_ASSIGN_OR_RETURN(Settings settings, model->SettingsFor(given));
-    settings.state = model->state();
-    ANEMONE_ASSIGN_OR_RETURN(LoadSetup setup, SetupToCompile(file, settings));
-    const PlannedModel& planned = model->planned();
-    std::shared_ptr<const Model> as_read;
-    std::optional<DerivedConstants> derived;  // if the plan stays
-    if (planned.facts.places != nullptr) {
-      derived = DeriveConstants(
-          changed, *planned.facts.places,
-          PartImporterOf(setup, ImportingOptions(setup.settings, setup.runtime), as_read),
-          planned.plan);
-    }
-    if (derived) {
-      ANEMONE_RETURN_IF_ERROR(
-          RewriteProgram(folder, *model, changed, *derived, sources, made->path(), version));
-    } else {
-      patched.planned_again = true;
-      auto before = std::make_shared<LoadedModel>();
-      before->planned = {.model = {.graph = planned.graph}, .plan = planned.plan};
-      before->summary = planned.facts.summary;
-      const auto line =
-          PlanIntoFolder(made->path(), sources, version, std::move(setup), std::move(before));
-      if (!line.ok()) return OfWeights(line.status(), changed);
-      patched.compiled.line = *line;
-    }
-    ANEMONE_RETURN_IF_ERROR(WriteManifest(made->path(), {names, settings, version}));
-    ANEMONE_RETURN_IF_ERROR(made->PutIntoPlace());
-    return patched;
   });
 }
 

@@ -3,6 +3,7 @@
 import json
 import pathlib
 import struct
+import subprocess
 import sys
 import unittest
 import warnings
@@ -15,7 +16,7 @@ import numpy
 import onnx
 from onnx import helper, numpy_helper
 
-from support import ROOT, CliTest, anemone, model, tensor
+from support import ANEMONE, ROOT, CliTest, anemone, model, tensor
 
 SCHEMAS = {name: json.loads((ROOT / "docs" / "schemas" / f"{name}.json").read_text()) for name in ("compiled", "patch")}
 
@@ -92,6 +93,27 @@ class Patch(CliTest):
         done = anemone("run", folder, "--compare")
         self.assertEqual(0, done.returncode, done.stderr)
 
+    def test_two_patches_at_a_time(self):
+        """Both are in the folder afterwards, and none reads a part of the other's."""
+        _, folder = self.compiled()
+        for seed in range(2, 10):
+            after = network(seed)
+            arrays = arrays_of(after)
+            running = []
+            for name in ("a", "s"):
+                numpy.savez(self.folder / f"{name}.npz", **{name: arrays[name]})
+                running.append(subprocess.Popen(
+                    [ANEMONE, "patch", folder, "--weights", self.folder / f"{name}.npz", "-q"], stderr=subprocess.PIPE,
+                    stdout=subprocess.DEVNULL, text=True))
+            for process in running:
+                _, told = process.communicate(timeout=120)
+                self.assertEqual((0, ""), (process.returncode, told))
+            before = {**arrays_of(network(1)), **{name: arrays[name] for name in ("a", "s")}}
+            whole = network(1)
+            del whole.graph.initializer[:]
+            whole.graph.initializer.extend(numpy_helper.from_array(array, name) for name, array in before.items())
+            self.assertEqual(self.outputs(self.write(whole, "whole.onnx")), self.outputs(folder))
+
     def test_external_data(self):
         path = self.folder / "big.onnx"
         onnx.save(network(1), path, save_as_external_data=True, size_threshold=0, location="big.data")
@@ -128,6 +150,14 @@ class Patch(CliTest):
         self.expect_error(anemone("patch", folder, "--weights", path, "-o", self.folder / "other"), "'b' is there twice")
         path.write_bytes(good)
         self.assertEqual(0, anemone("patch", folder, "--weights", path, "-o", self.folder / "other").returncode)
+
+    def test_an_array_with_a_long_name(self):
+        _, folder = self.compiled()
+        with zipfile.ZipFile(self.folder / "long.npz", "w") as archive:
+            archive.writestr("a" * 60000 + ".npy", b"")
+        done = anemone("patch", folder, "--weights", self.folder / "long.npz")
+        self.expect_error(done, "long.npz': an array has a name of 60004 bytes; write it with one of at most 4096")
+        self.assertLess(len(done.stderr), 1000)
 
     def test_errors(self):
         path, folder = self.compiled()

@@ -5,6 +5,7 @@
 
 import json
 import pathlib
+import re
 import struct
 import subprocess
 import sys
@@ -56,6 +57,11 @@ def write_peft(folder, modules, rank, alpha, seed=1, prefix="base_model.model.")
     write_safetensors(path, arrays)
     (folder / "adapter_config.json").write_text(json.dumps({"r": rank, "lora_alpha": alpha, "peft_type": "LORA"}))
     return path, added
+
+
+def change_config(path, changed):
+    file = path.parent / "adapter_config.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | changed))
 
 
 def two_layers(rows=(4,)):
@@ -254,6 +260,22 @@ class Adapters(unittest.TestCase):
             session = self.session(model, device_limits=True, heed_limits=True, **keywords)
             self.assertEqual(want.tobytes(), session.run({"x": self.x}, adapter="a")["y"].tobytes())
 
+    def test_patterns_of_peft(self):
+        """A key of alpha_pattern matches as PEFT matches it: the first, at the end of the path."""
+        model = two_layers()
+        path, added = write_peft(self.folder / "a", TWO, 4, alpha=8)
+        for keys in (["up"], ["net.up"], ["net.u."], ["p"], ["et.up"], [".*up"], [".*p"], ["up|down"], ["^up"],
+                     [r"^net\.up$"], [r"^net\.down$|up$"], ["n*et?x?.d?own+"], [r"net\.\d*up"], [r"n\.up"],
+                     ["down", "net.*"], ["net.*", "down"], ["up$", "up"], [".+"], ["net"], ["up", "up|down"], []):
+            alphas = {key: 16.0 + 8 * i for i, key in enumerate(keys)}
+            change_config(path, {"alpha_pattern": alphas, "rank_pattern": {"up": 4}})
+            scaled = {module: product * next((alpha for key, alpha in alphas.items()
+                                              if re.match(rf"(.*\.)?({key})$", module)), 8) / 8
+                      for module, product in added.items()}
+            want = on_onnx_runtime(merged(model, scaled, lambda m: f"{m}.weight", True), {"x": self.x})["y"]
+            ours = self.session(model, adapters={"a": path}).run({"x": self.x}, adapter="a")["y"]
+            numpy.testing.assert_allclose(ours, want, atol=0.01 * numpy.abs(want).max(), err_msg=str(keys))
+
     def test_elements_that_are_not_finite(self):
         model = two_layers()
         for bad in (numpy.nan, numpy.inf):
@@ -367,6 +389,24 @@ class Adapters(unittest.TestCase):
         refused("want a number lora_alpha", change=lambda p: (p.parent / "adapter_config.json").write_text("{}") and None)
         refused("use_dora", change=lambda p: (p.parent / "adapter_config.json").write_text(
             '{"lora_alpha": 1, "use_dora": true}') and None, kind=NotImplementedError)
+        for wrong, text, kind in (
+                ({"use_rslora": "yes"}, "want true or false for use_rslora", ValueError),
+                ({"use_rslora": 1}, "want true or false for use_rslora", ValueError),
+                ({"use_dora": "true"}, "want true or false for use_dora", ValueError),
+                ({"lora_alpha": "8"}, "want a number lora_alpha", ValueError),
+                ({"alpha_pattern": ["up"]}, "want an object for alpha_pattern", ValueError),
+                ({"alpha_pattern": {"up": "80"}}, "want a number alpha_pattern 'up'", ValueError),
+                ({"alpha_pattern": {"": 1}}, "alpha_pattern '': it names no module", ValueError),
+                ({"alpha_pattern": {"up|": 1}}, "it names no module", ValueError),
+                ({"alpha_pattern": {"a" * 1001: 1}}, "more than 1000 characters", NotImplementedError),
+                *(({"alpha_pattern": {key: 1}}, "of a regular expression is not supported", NotImplementedError)
+                  for key in ("(up)", "u[pq]", "u{2}", r"\w", "*", "u**", "u+?", "u^", "$u", "u\\")),
+                ({"r": 99}, "r is 99, but the matrices of module 'net.down' have rank 4", ValueError),
+                *(({"r": r}, "want a whole number above 0 for r", ValueError) for r in (0, -4, 4.5, "4", None)),
+                ({"r": 8, "rank_pattern": {"down": 4}}, "r is 8, but the matrices of module 'net.up'", ValueError),
+                ({"rank_pattern": {"up": 2}}, "rank_pattern 'up' is 2, but", ValueError),
+                ({"rank_pattern": {"up": "4"}}, "for rank_pattern 'up'", ValueError)):
+            refused(text, kind=kind, change=lambda p, wrong=wrong: change_config(p, wrong))
         refused("want a .safetensors of PEFT", change=lambda p: p.rename(p.with_suffix(".bin")))
 
         def replaced(change):

@@ -24,6 +24,7 @@ constexpr uint32_t kEnd64 = 0x06064b50, kLocator64 = 0x07064b50;
 constexpr size_t kEndBytes = 22, kEntryBytes = 46, kLocalBytes = 30, kLocator64Bytes = 20,
                  kEnd64Bytes = 56;
 constexpr size_t kMostComment = 65535;
+constexpr size_t kLongestName = 4096;   // errors have the name of an array
 constexpr uint32_t kIn64 = 0xffffffff;  // the number is in the extra field
 constexpr uint16_t kExtra64 = 1, kEncrypted = 1;
 
@@ -137,6 +138,11 @@ absl::StatusOr<Entry> ReadEntry(const std::string& path, absl::string_view file,
              comment = At<uint16_t>(file, at + 32);
   if (!Has(file, at + kEntryBytes, uint64_t{name} + extra + comment)) {
     return DamagedArchive(path, "its directory is damaged");
+  }
+  if (name > kLongestName) {
+    return absl::InvalidArgumentError(absl::StrCat("file '", path, "': an array has a name of ",
+                                                   name, " bytes; write it with one of at most ",
+                                                   kLongestName));
   }
   Entry entry = {.name = std::string(file.substr(at + kEntryBytes, name)),
                  .size = At<uint32_t>(file, at + 20),

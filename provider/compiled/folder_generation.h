@@ -1,0 +1,42 @@
+// provider/compiled/folder_generation.h: the folder that has a name now. Another process may put
+// another in its place while it is read.
+//
+//   const FolderGeneration now("net.ane");
+//   ... read it ...
+//   if (now.IsReplaced()) ...  // what was read may be of two folders
+#ifndef ANEMONE_PROVIDER_COMPILED_FOLDER_GENERATION_H_
+#define ANEMONE_PROVIDER_COMPILED_FOLDER_GENERATION_H_
+
+#include <optional>
+#include <string>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "base/file_identity.h"
+
+namespace anemone {
+
+class FolderGeneration {
+ public:
+  explicit FolderGeneration(const std::string& path);
+  ~FolderGeneration();
+  FolderGeneration(const FolderGeneration&) = delete;
+  FolderGeneration& operator=(const FolderGeneration&) = delete;
+
+  bool IsReplaced() const;
+
+  // Calls `replace`, which puts another folder in the place of this one, unless another process
+  // did so, or does so for seconds: kAborted. Of two processes only one is here at a time.
+  absl::Status Replace(absl::FunctionRef<absl::Status()> replace) const;
+
+ private:
+  std::optional<FileIdentity> Now() const;
+
+  const std::string path_;
+  const int file_;  // -1: there is none
+  const std::optional<FileIdentity> first_;
+};
+
+}  // namespace anemone
+
+#endif  // ANEMONE_PROVIDER_COMPILED_FOLDER_GENERATION_H_
