@@ -53,8 +53,7 @@ std::shared_ptr<const void> TakeAnyMemory(int64_t bytes) {
     throw MemoryLimitReached(absl::StrCat(
         place, place.empty() ? "" : ": ", state->work, " needs ", BytesText(bytes),
         " more memory, beside ", BytesText(before), "; the memory limit is ",
-        BytesText(state->limit),
-        "; raise the limit (--memory-limit, memory_limit=), or bind smaller dimensions"));
+        BytesText(state->limit), "; raise the limit (--memory-limit), or bind smaller dimensions"));
   }
   return {nullptr, [state, bytes](const void*) { state->taken -= bytes; }};
 }

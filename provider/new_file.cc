@@ -172,7 +172,7 @@ absl::Status CheckIsNotInput(const std::string& output, absl::Span<const std::st
     if (!fs::equivalent(output, input, error) || error) continue;
     return absl::InvalidArgumentError(absl::StrCat(
         "'", output, "': is ",
-        output == input ? "a file of the model that is read"
+        output == input ? "a file that is read"
                         : absl::StrCat("the same file as '", input, "', which is read"),
         "; choose another name"));
   }

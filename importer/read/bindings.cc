@@ -52,6 +52,8 @@ std::set<std::string> SymbolsOf(Graph& graph) {
   return symbols;
 }
 
+constexpr int64_t kFreeSize = -1;  // in a given shape: the dimension stays as it is
+
 // The size that the options give to each name; nullopt if several, then it does not act as a name.
 using BoundSizes = std::map<std::string, std::optional<int64_t>>;
 
@@ -132,7 +134,11 @@ absl::Status Binder::TakeShape(const std::string& name, const std::vector<int64_
                                    absl::StrJoin(*input.shape, ", ", AppendDim)));
   }
   for (size_t axis = 0; axis < sizes.size(); ++axis) {
-    if (sizes[axis] < 0) continue;
+    if (sizes[axis] == kFreeSize) continue;
+    if (sizes[axis] < 0) {
+      return UsageError(absl::StrCat("input '", name, "', dimension ", axis, ": --shape gives ",
+                                     sizes[axis], ", want a size of at least 0"));
+    }
     ANEMONE_RETURN_IF_ERROR(TakeSize(input, axis, sizes[axis], (*input.shape)[axis]));
   }
   return absl::OkStatus();

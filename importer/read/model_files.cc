@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/annotated.h"
 #include "base/printable.h"
@@ -95,6 +96,19 @@ absl::Status ReadExternalData(ExternalData external, OnnxModel& model) {
   return absl::OkStatus();
 }
 
+// ONNX Runtime gives the names of inputs and outputs as C strings.
+absl::Status CheckNamesForReader(const onnx::GraphProto& graph) {
+  const auto check = [](const char* kind, const onnx::ValueInfoProto& value) -> absl::Status {
+    if (!absl::StrContains(value.name(), '\0')) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        absl::StrCat(kind, " '", Printable(value.name()),
+                     "': ONNX Runtime ends names at a zero byte; give it another name"));
+  };
+  for (const auto& input : graph.input()) ANEMONE_RETURN_IF_ERROR(check("input", input));
+  for (const auto& output : graph.output()) ANEMONE_RETURN_IF_ERROR(check("output", output));
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 std::vector<FileOfModel> OpenFilesOfModel(const std::string& path) {
@@ -132,9 +146,9 @@ absl::StatusOr<ModelForReader> ReadForReader(const std::string& path,
     made.owner = file;
   }
   const auto skeleton = MakeSkeleton(made.text, made.owner);
-  if (!skeleton.ok()) {
-    return bytes == nullptr ? Annotated(skeleton.status(), path) : skeleton.status();
-  }
+  const absl::Status taken =
+      skeleton.ok() ? CheckNamesForReader((*skeleton)->proto.graph()) : skeleton.status();
+  if (!taken.ok()) return bytes == nullptr ? Annotated(taken, path) : taken;
   if (made.text.size() > kMostParsed) {
     return absl::ResourceExhaustedError(
         "the model's file has more than 2 GiB, the most that Protobuf reads; store its weights as "

@@ -36,7 +36,8 @@ struct ModelForReader {
 };
 
 // The model at `path`, or `bytes` if it is in memory. External data that is never used counts too.
-// Errors: those of MakeSkeleton() and TensorReader; kResourceExhausted: it has more than 2 GiB.
+// Errors: those of MakeSkeleton() and TensorReader; kResourceExhausted: it has more than 2 GiB;
+// kInvalidArgument: the name of an input or output has a zero byte.
 absl::StatusOr<ModelForReader> ReadForReader(const std::string& path,
                                              const std::shared_ptr<const std::string>& bytes);
 

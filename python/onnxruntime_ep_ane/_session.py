@@ -79,7 +79,8 @@ def _check_names(ports: Mapping[str, Port], inputs: Mapping[str, Value]) -> None
             continue
         near = difflib.get_close_matches(name, ports, 1)
         question = f"did you mean {near[0]!r}? It has" if near else "it has"
-        raise ValueError(f"input {name!r}: the model has no such input; {question} {_named(ports)}")
+        known = f"{question} {_named(ports)}" if ports else "no input is to be given"
+        raise ValueError(f"input {name!r}: the model has no such input; {known}")
     missing = [port for port in ports.values() if port.name not in inputs and not port.has_default]
     if missing:
         first = missing[0]
@@ -224,6 +225,9 @@ class Surfaces(Mapping[str, "npt.NDArray[np.float16]"]):
     def run(self, inputs: Mapping[str, Value] = MappingProxyType({})) -> dict[str, Value]:
         """Runs the model on the arrays, and on `inputs` for all inputs that have none; a NaN in an input's
         array becomes +infinity. Returns every output by name; those that have an array are that array."""
+        for name in inputs:
+            if name in self._arrays:
+                raise ValueError(f"input {name!r}: it is read from its array; write the values there")
         ports = {port.name: port for port in self._session.inputs if port.name not in self._arrays}
         _check_names(ports, inputs)
         values = {name: _to_cpp(ports[name], value) for name, value in inputs.items()}

@@ -1,5 +1,6 @@
 """Bad input: every command prints one clear error line and exits with 1, and never crashes or hangs."""
 
+import json
 import os
 import pathlib
 import struct
@@ -303,6 +304,29 @@ class BadArrays(CliTest):
         done = anemone("run", self.write(relu(("N", 4), name="a\x1b[31m")))
         self.expect_error(done, "\\033[31m")
         self.assertNotIn("\x1b", done.stderr)
+
+    def test_a_document_and_a_case_do_not_control_the_terminal(self):
+        strange = "n\x1b[31m\x9b\u202e\x7f"
+        made = relu()
+        made.graph.node[0].name = strange
+        done = anemone("check", self.write(made), "--json")
+        self.assertFalse(set("\x1b\x9b\u202e\x7f") & set(done.stdout))
+        self.assertEqual(strange, json.loads(done.stdout)["models"][0]["targets"][0]["nodes"][0]["name"])
+        softmax = {"op": "softmax", "inputs": [{"shape": [1, 8, 16, 16]}]}
+        probe = self.folder / "probe.json"
+        for key in ("id", "op", "target", "route"):
+            probe.write_text(json.dumps([{**softmax, key: strange}]))
+            done = anemone("confirm", "--probe", probe)
+            self.assertFalse(set("\x1b\x9b\u202e\x7f") & set(done.stdout + done.stderr), key)
+
+    def test_names_that_onnx_runtime_cuts_are_not_compared(self):
+        for nodes, names in ((("Relu", "Neg"), ("a", "a\0b")), (("Relu",), ("a\0b",))):
+            made = model([helper.make_node(op, ["x"], [name]) for op, name in zip(nodes, names)], [tensor("x", [4])],
+                         [tensor(name, [4]) for name in names])
+            path = self.write(made)
+            self.assertEqual(0, anemone("run", path).returncode)
+            for words in (["run", path, "--compare"], ["bench", path, "-q", "--repeat", "1"]):
+                self.expect_error(anemone(*words), "output 'a\\000b': ONNX Runtime ends names at a zero byte")
 
 
 if __name__ == "__main__":

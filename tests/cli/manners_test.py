@@ -66,6 +66,8 @@ class ExitCodes(CliTest):
                              (["run", path, "--threads", "-1"], "--threads"),
                              (["run", path, path], "takes one argument"),
                              (["targets", "x"], "takes no argument"),
+                             (["diff", path, path, path], "takes 2 arguments"),
+                             (["run", path, "-q=1"], "-q: takes no value, got '1'"),
                              (["run", path, "--output-dir", ""], "--output-dir: want a value, got ''"),
                              (["run", path, "--profile", ""], "--profile: want a value, got ''"),
                              (["run", "--", path, path], "takes one argument"),

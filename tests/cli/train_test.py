@@ -161,8 +161,9 @@ class Train(CliTest):
             (["--optimizer", "adagrad"], 2, "adagrad"),
             (["--lr", "-1"], 2, "--lr"),
             (["--train-only", "none*"], 2, "matches none of the 4 weights"),
+            (["--train-only", ""], 2, "--train-only: want a value, got ''"),
             # A file that cannot be used is not wrong usage (docs/interface.md).
-            (["-o", self.model], 1, "is a file of the model that is read"),
+            (["-o", self.model], 1, "is a file that is read"),
             (["-o", self.data], 1, "is used for something else"),
             (["-o", self.folder / "a.onnx", "--save-step", self.folder / "a.onnx"], 1, "something else"),
             (["-o", self.folder / "none" / "a.onnx"], 1, "its folder cannot be written"),

@@ -62,7 +62,10 @@ class SurfaceArrays(PackageTest):
         np.testing.assert_array_equal(session.run({"x": np.zeros_like(h), "h0": h})["y"], memory.run({"h0": h})["y"])
         for kind, told, call in (
                 (ValueError, "input 'h0': missing", lambda: memory.run()),
-                (ValueError, "input 'x': the model has no such input; .*it has 'h0'", lambda: memory.run({"x": h, "h0": h})),
+                (ValueError, "input 'x': it is read from its array", lambda: memory.run({"x": h, "h0": h})),
+                (ValueError, "input 'z': the model has no such input; it has 'h0'", lambda: memory.run({"z": h, "h0": h})),
+                (ValueError, "input 'z': the model has no such input; no input is to be given",
+                 lambda: session.surfaces("x", "h0").run({"z": h})),
                 (ValueError, "'xx' is no input or output of the model", lambda: session.surfaces("xx")),
                 (TypeError, "give the names of inputs and outputs", lambda: session.surfaces()),
                 (RuntimeError, "the session keeps a state", lambda: ane.Session(cell(), state="auto").surfaces("x"))):

@@ -52,7 +52,7 @@ void PrintJsonText(const std::string& document);
 // Prints text to stdout in lines that fit the terminal; following lines are indented by `indent`.
 void PrintWrapped(absl::string_view text, int indent);
 
-// The text of a JSON string; "" for null.
+// The text of a JSON string, printable; "" for null.
 std::string Cell(const Json& value);
 
 // Whether PrintJsonText() was called.

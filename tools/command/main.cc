@@ -86,9 +86,12 @@ std::string ArgumentProblem(const Command& command, const std::vector<std::strin
   }
   if (count <= command.max_arguments) return "";
   const std::string& extra = arguments[static_cast<size_t>(command.max_arguments)];
-  return absl::StrCat(command.name, ": takes ",
-                      command.max_arguments == 0 ? "no argument" : "one argument", ", got also '",
-                      extra, "'; see anemone help ", command.name);
+  const std::string most = command.max_arguments == 0 ? "no argument"
+                           : command.max_arguments == 1
+                               ? "one argument"
+                               : absl::StrCat(command.max_arguments, " arguments");
+  return absl::StrCat(command.name, ": takes ", most, ", got also '", extra, "'; see anemone help ",
+                      command.name);
 }
 
 int Execute(const Command& command, Options& options) {
@@ -126,10 +129,15 @@ std::string LongNamesFor(char letter, const Command& command) {
                        : absl::StrCat("; did you mean ", absl::StrJoin(names, " or "), "?");
 }
 
-// The same about the letters of "-qt".
+// The same about the letters of "-qt", or that those of "-q=1" take no value.
 std::string UnknownLetter(const Command& command, absl::string_view letters) {
-  for (const char letter : letters) {
+  for (size_t i = 0; i < letters.size(); ++i) {
+    const char letter = letters[i];
     if (letter == 'h') continue;
+    if (letter == '=' && i > 0) {
+      return absl::StrCat("-", letters.substr(i - 1, 1), ": takes no value, got '",
+                          letters.substr(i + 1), "'; see anemone help ", command.name);
+    }
     const Flag* known = nullptr;
     for (const Flag& flag : Flags()) {
       const bool has = (flag.commands & command.bit) != 0 && flag.letter != nullptr;

@@ -1,5 +1,6 @@
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -9,6 +10,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "base/annotated.h"
 #include "base/printable.h"
 #include "base/usage_error.h"
@@ -39,6 +41,25 @@ std::string WriteProblem(int flush_errno) {
   return code == 0 ? "a part was not written" : std::strerror(code);
 }
 
+// The document with the characters escaped that a terminal obeys or that turn a line. They are in
+// strings of a document only, so its values stay the same.
+std::string SafeJsonText(absl::string_view document) {
+  constexpr unsigned kDelete = 0x7f;
+  std::string made;
+  made.reserve(document.size());
+  while (!document.empty()) {
+    const Utf8Character character = FirstCharacter(document);
+    const size_t bytes = std::max<size_t>(character.bytes, 1);
+    if (IsUnseen(character.code) || character.code == kDelete) {
+      absl::StrAppendFormat(&made, "\\u%04x", character.code);
+    } else {
+      made.append(document.data(), bytes);
+    }
+    document.remove_prefix(bytes);
+  }
+  return made;
+}
+
 }  // namespace
 
 void Note(absl::string_view text) {
@@ -66,13 +87,15 @@ void PrintWrapped(absl::string_view text, int indent) {
   std::puts(Wrapped(text, TerminalWidth(), indent).c_str());
 }
 
-std::string Cell(const Json& value) { return value.is_string() ? value.get<std::string>() : ""; }
+std::string Cell(const Json& value) {
+  return value.is_string() ? Printable(value.get<std::string>()) : "";
+}
 
 void PrintJson(const Json& json) { PrintJsonText(JsonText(json)); }
 
 void PrintJsonText(const std::string& document) {
   Printed().document_printed = true;
-  std::puts(document.c_str());
+  std::puts(SafeJsonText(document).c_str());
 }
 
 bool DocumentPrinted() { return Printed().document_printed; }

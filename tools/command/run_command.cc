@@ -19,8 +19,11 @@
 #include "base/status_macros.h"
 #include "base/wrapped_text.h"
 #include "engine/formats/json.h"
+#include "importer/read/model_files.h"
+#include "provider/adapters/adapter_file.h"
 #include "provider/buckets/bucketing.h"
 #include "provider/compiled/compiled_model.h"
+#include "provider/compiled/manifest.h"
 #include "provider/new_file.h"
 #include "provider/ports.h"
 #include "tools/command/commands.h"
@@ -52,6 +55,52 @@ std::string FileNameOf(const std::string& output, size_t index) {
   return plain ? name + ".npy" : absl::StrCat(index, "_", name, ".npy");
 }
 
+std::string FileOfOutput(const std::string& folder, const std::vector<PortInfo>& ports,
+                         size_t index) {
+  return (std::filesystem::path(folder) / FileNameOf(ports[index].name, index)).string();
+}
+
+// The files that a run of `session` reads.
+absl::StatusOr<std::vector<std::string>> FilesRead(const Session& session, const Options& options) {
+  const std::string& path = options.arguments[0];
+  std::vector<std::string> files = FilesOfModel(ModelFileAt(path));
+  if (CompiledModel::Is(path)) {
+    for (const char* name : {kManifestFile, kProgramFile}) files.push_back(FileIn(path, name));
+  }
+  std::vector<std::string> names;
+  for (const PortInfo& port : session.inputs()) names.push_back(port.name);
+  ANEMONE_ASSIGN_OR_RETURN(const auto inputs, InputFiles(options, names));
+  for (const auto& [name, file] : inputs) files.push_back(file);
+  for (const auto& [name, file] : options.settings.adapters) {
+    files.push_back(file);
+    files.push_back(ConfigBesideAdapter(file));
+  }
+  if (!options.settings.ort_library.empty()) files.push_back(options.settings.ort_library);
+  return files;
+}
+
+// kInvalidArgument: a file that the run writes is one that it reads, or writes twice.
+absl::Status CheckWrittenFiles(const Session& session, const Options& options) {
+  const std::string& profile = options.profile;
+  const std::string& folder = options.output_dir;
+  if (profile.empty() && folder.empty()) return absl::OkStatus();
+  ANEMONE_ASSIGN_OR_RETURN(const std::vector<std::string> read, FilesRead(session, options));
+  if (!profile.empty()) ANEMONE_RETURN_IF_ERROR(CheckIsNotInput(profile, read));
+  if (folder.empty()) return absl::OkStatus();
+  std::error_code error;
+  const auto place = std::filesystem::weakly_canonical(profile, error);
+  const std::vector<PortInfo>& ports = session.outputs();
+  for (size_t i = 0; i < ports.size(); ++i) {
+    const std::string file = FileOfOutput(folder, ports, i);
+    ANEMONE_RETURN_IF_ERROR(CheckIsNotInput(file, read));
+    if (profile.empty() || std::filesystem::weakly_canonical(file, error) != place) continue;
+    return absl::InvalidArgumentError(absl::StrCat("'", profile, "': is also the file of output '",
+                                                   Printable(ports[i].name),
+                                                   "'; choose another --profile"));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status WriteOutputs(const std::string& folder, const std::vector<PortInfo>& ports,
                           const Arrays& outputs) {
   for (const PortInfo& port : ports) {  // check all before writing any
@@ -68,8 +117,7 @@ absl::Status WriteOutputs(const std::string& folder, const std::vector<PortInfo>
                                                     "; choose another --output-dir"));
   }
   for (size_t i = 0; i < ports.size(); ++i) {
-    std::string path = (std::filesystem::path(folder) / FileNameOf(ports[i].name, i)).string();
-    ANEMONE_RETURN_IF_ERROR(WriteNpy(path, outputs.at(ports[i].name)));
+    ANEMONE_RETURN_IF_ERROR(WriteNpy(FileOfOutput(folder, ports, i), outputs.at(ports[i].name)));
   }
   return absl::OkStatus();
 }
@@ -205,6 +253,7 @@ absl::Status Runner::RunModel(Progress& progress) {
     load_ = session_->times();
     return absl::OkStatus();
   }
+  ANEMONE_RETURN_IF_ERROR(CheckWrittenFiles(*session_, options_));
   ANEMONE_ASSIGN_OR_RETURN(
       inputs_, bucketed ? InputsOf(path, options_) : MakeInputs(session_->inputs(), options_));
   progress.Step(absl::StrCat("running ", path));

@@ -145,11 +145,11 @@ std::vector<Flag> TrainFlags() {
        .commands = kTrain,
        .brief = "Train only weights with these names: * and ?, separated by commas.",
        .help = "Without it, every float initializer that the loss depends on and that is no mask.",
-       .store =
-           [](Options& o, const std::string& v) {
-             o.training.train_only = v;
-             return absl::OkStatus();
-           }},
+       .store = [](Options& o, const std::string& v) -> absl::Status {
+         if (v.empty()) return absl::InvalidArgumentError("want a value, got ''");
+         o.training.train_only = v;
+         return absl::OkStatus();
+       }},
       {.name = "master",
        .value = "FORM",
        .commands = kTrain,

@@ -13,6 +13,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/string_view.h"
+#include "base/mapped_file.h"
 #include "base/status_macros.h"
 #include "engine/cost.h"
 #include "engine/formats/json_keys.h"
@@ -383,7 +384,9 @@ std::string ReasonPage(const std::string& rule, const std::vector<TargetSummary>
 
 absl::Status WritePage(const std::string& path, const std::string& html) {
   std::error_code error;
-  fs::create_directories(fs::path(path).parent_path(), error);
+  const fs::path folder = fs::path(path).parent_path();
+  fs::create_directories(folder, error);
+  if (error) return NotWritten(folder.string());
   ANEMONE_ASSIGN_OR_RETURN(const auto file, NewFile::Make(path));
   ANEMONE_RETURN_IF_ERROR(file->Write(html));
   return file->PutIntoPlace(/*flush=*/false);

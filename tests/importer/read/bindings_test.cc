@@ -63,6 +63,12 @@ TEST(Bindings, AShapeBindsItsInputAndTheNamesInIt) {
   EXPECT_EQ(ShapeOf(model, "z"), "2x'width'");
 }
 
+TEST(Bindings, AGivenSizeIsNotNegative) {
+  Model model = ModelWith({{"x", {"batch", "3"}}});
+  EXPECT_THAT(BindDimensions(model, {.shapes = {{"x", {-4, 3}}}}),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("--shape gives -4")));
+}
+
 TEST(Bindings, AQuestionMarkIsNoName) {
   Model model = ModelWith({{"x", {"?", "3", "?", "-1"}}});
   ASSERT_THAT(BindDimensions(model, {.shapes = {{"x", {1, 3, 48, 320}}}}), IsOk());
