@@ -27,14 +27,16 @@ HWY_INLINE VF NanToInfinity(VF x) {
   return hn::IfThenElse(hn::IsNaN(x), hn::Set(DF(), hwy::HighestValue<float>() * 2.0f), x);
 }
 
-// The finite elements that fp16 rounds to infinity.
-HWY_INLINE int64_t CountOverflowed(VF x) {
+// The finite elements that fp16 rounds to infinity, and NaNs that become infinite.
+HWY_INLINE int64_t CountOverflowed(VF x, NanRule nan) {
   constexpr float kLeast = 65520.0f;
   const DF df;
   const VF magnitude = hn::Abs(x);
-  const auto is_finite = hn::Le(magnitude, hn::Set(df, hwy::HighestValue<float>()));
-  return static_cast<int64_t>(
-      hn::CountTrue(df, hn::And(hn::Ge(magnitude, hn::Set(df, kLeast)), is_finite)));
+  const VF largest = hn::Set(df, hwy::HighestValue<float>());
+  const auto is_told =
+      nan == NanRule::kKeep ? hn::Le(magnitude, largest) : hn::Not(hn::Gt(magnitude, largest));
+  const auto is_small = hn::Lt(magnitude, hn::Set(df, kLeast));
+  return static_cast<int64_t>(hn::CountTrue(df, hn::AndNot(is_small, is_told)));
 }
 
 HWY_INLINE int64_t CountNotFinite(VH halves) {
@@ -47,7 +49,7 @@ template <bool kCounts>
 HWY_INLINE int64_t NarrowRuns(const ConvertedRuns& runs, NanRule nan) {
   int64_t overflowed = 0;
   const auto change = [&](VF x) HWY_ATTR {
-    if (kCounts) overflowed += CountOverflowed(x);
+    if (kCounts) overflowed += CountOverflowed(x, nan);
     return nan == NanRule::kKeep ? x : NanToInfinity(x);
   };
   for (int64_t run = 0; run < runs.runs; ++run) {
@@ -320,9 +322,12 @@ int64_t CountBetween(const char* data, int64_t count, uint32_t low, uint32_t hig
 }
 
 // What a Tally counts, of types that are converted by ConvertRun().
-int64_t CountOf(Element from_element, const char* from, Element to_element, int64_t count) {
+int64_t CountOf(Element from_element, const char* from, Element to_element, int64_t count,
+                NanRule nan) {
   if (from_element == Element::kBFloat16 && to_element == Element::kHalf) {
-    return CountBetween(from, count, 0x4780, 0x7f80);  // 65536 overflows, the next below is 65280
+    const int64_t nans =
+        nan == NanRule::kKeep ? 0 : CountBetween(from, count, 0x7f81, uint32_t{1} << 15);
+    return nans + CountBetween(from, count, 0x4780, 0x7f80);  // 65536 is too large, 65280 is not
   }
   const bool keeps = from_element == Element::kHalf &&
                      (to_element == Element::kHalf || to_element == Element::kBFloat16);
@@ -349,7 +354,7 @@ int64_t ConvertRuns(Element from_element, Element to_element, const ConvertedRun
   for (int64_t run = 0; run < runs.runs; ++run) {
     const char* from = runs.from + run * runs.from_step;
     ConvertRun(from_element, from, to_element, runs.to + run * runs.to_step, runs.count, nan);
-    if (counts) counted += CountOf(from_element, from, to_element, runs.count);
+    if (counts) counted += CountOf(from_element, from, to_element, runs.count, nan);
   }
   return counted;
 }

@@ -16,7 +16,8 @@ namespace anemone::math {
 // What a conversion to or from Half met. Elements of other types than Half, float and bfloat16 are
 // not counted.
 struct Tally {
-  int64_t overflowed = 0;  // to Half: finite elements that became infinite
+  // To Half: elements that became infinite: finite ones, and with NanRule::kToInfinity also NaNs.
+  int64_t overflowed = 0;
   int64_t not_finite = 0;  // from Half: infinities and NaNs
 };
 

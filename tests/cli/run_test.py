@@ -83,6 +83,31 @@ class Run(CliTest):
             self.assertEqual(2, done.returncode)
             self.assertIn(told, done.stderr)
 
+    def test_a_file_that_is_read_is_never_replaced(self):
+        made = model([helper.make_node("MatMul", ["x", "w"], ["y"])], [tensor("x", [1, 64])], [tensor("y", [1, 64])],
+                     [array("w", numpy.ones((64, 64)))])
+        path, data = self.folder / "net.onnx", self.folder / "weights.bin"
+        onnx.save(made, path, save_as_external_data=True, location="weights.bin", size_threshold=100)
+        out, package = self.folder / "out", self.folder / "package"
+        out.mkdir()
+        ours = self.save("out/y.npy", numpy.ones((1, 64), numpy.float32))
+        done = anemone("compile", path, "-o", package)
+        self.assertEqual(0, done.returncode, done.stderr)
+        hard = self.folder / "hard.json"
+        os.link(path, hard)
+        before = {file: file.read_bytes() for file in self.folder.rglob("*") if file.is_file()}
+        given = ("--input", f"x={ours}")
+        for words in ((path, "--profile", path), (path, "--profile", data), (path, "--profile", hard),
+                      (path, *given, "--profile", ours), (path, *given, "--output-dir", out),
+                      (path, *given, "--output-dir", out, "--compare"),
+                      (path, "--profile", out / "y.npy", "--output-dir", out),
+                      *((package, "--profile", file) for file in before if package in file.parents)):
+            done = anemone("run", *words)
+            self.assertEqual(1, done.returncode, words)
+            self.assertIn("choose another", done.stderr)
+            self.assertEqual(before, {file: file.read_bytes() for file in before}, words)
+        self.text(path, *given, "--profile", self.folder / "p.json", "--output-dir", self.folder / "other")
+
     def test_the_result_is_first_and_times_are_marked(self):
         path = self.write(product(64))
         lines = self.text(path, "--compare").splitlines()
@@ -164,6 +189,13 @@ class Run(CliTest):
                                r"them: --policy refuse:node:y runs it on the CPU")
         self.assertEqual(2, len(self.json(*words, code=3)["warnings"]))
         self.assertEqual([], self.json(path)["warnings"])
+
+    def test_nan_that_becomes_infinite_on_the_engine_is_told(self):
+        path = self.write(model([helper.make_node("Sigmoid", ["x"], ["y"], "s")], [tensor("x", [4])], [tensor("y", [4])]))
+        x = self.save("x.npy", numpy.array([numpy.nan, 1, 2, 3], numpy.float32))
+        told = anemone("run", path, "--input", f"x={x}").stderr
+        self.assertRegex(told, r"1 of 4 values of 'x' is above 65504, .* or NaN, and is infinite on the engine; "
+                               r"node 's' \(Sigmoid\) reads it")
 
     def test_infinities_that_onnx_runtime_has_too(self):
         path = self.write(model([helper.make_node("Div", ["x", "zero"], ["y"])], [tensor("x", [8])],

@@ -176,8 +176,12 @@ TEST(Convert, CountsNumbersThatFp16CannotHold) {
   Tally tally;
   Convert(50000, Element::kFloat, floats.data(), Element::kHalf, halves.data(),
           NanRule::kToInfinity, &tally);
-  EXPECT_EQ(tally.overflowed, 3);
+  EXPECT_EQ(tally.overflowed, 4);
   EXPECT_EQ(tally.not_finite, 0);
+  Tally kept;
+  Convert(50000, Element::kFloat, floats.data(), Element::kHalf, halves.data(), NanRule::kKeep,
+          &kept);
+  EXPECT_EQ(kept.overflowed, 3);
   Convert(50000, Element::kHalf, halves.data(), Element::kFloat, floats.data(), NanRule::kKeep,
           &tally);
   EXPECT_EQ(tally.not_finite, 6);
@@ -186,6 +190,9 @@ TEST(Convert, CountsNumbersThatFp16CannotHold) {
   Convert(6, Element::kBFloat16, brains.data(), Element::kHalf, halves.data(), NanRule::kKeep,
           &tally);
   EXPECT_EQ(tally.overflowed, 3);
+  Convert(6, Element::kBFloat16, brains.data(), Element::kHalf, halves.data(), NanRule::kToInfinity,
+          &tally);
+  EXPECT_EQ(tally.overflowed, 7);
   const std::vector<int64_t> integers = {-1, int64_t{0x7f800000}};
   tally = {};
   Convert(2, Element::kInt64, integers.data(), Element::kHalf, halves.data(), NanRule::kKeep,
