@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/deadline.h"
 #include "base/mapped_file.h"
 #include "base/status_macros.h"
 #include "engine/constant.h"
@@ -109,9 +110,15 @@ absl::StatusOr<PortNames> SaveNetplist(const Network& network, FormStatus least,
     return file ? absl::OkStatus() : NotWritten(path);
   };
   ANEMONE_RETURN_IF_ERROR(save("weights.0", [](std::ostream&) {}));
+  absl::Status in_time;
   ANEMONE_RETURN_IF_ERROR(save("weights.1", [&](std::ostream& out) {
-    for (const Tensor& tensor : written.weights) Append(tensor, out);
+    for (const Tensor& tensor : written.weights) {
+      in_time = CheckTime(Phase::kWrite, [] { return "weights.1"; });
+      if (!in_time.ok()) return;
+      Append(tensor, out);
+    }
   }));
+  ANEMONE_RETURN_IF_ERROR(in_time);
   ANEMONE_RETURN_IF_ERROR(save("net.plist", [&](std::ostream& out) { out << list; }));
   return std::move(written.ports);
 }

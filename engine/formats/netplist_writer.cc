@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/deadline.h"
 #include "base/status_macros.h"
 #include "engine/formats/netplist.h"
 #include "engine/formats/netplist_keys.h"
@@ -58,6 +59,8 @@ class Writer {
     TakeNames();
     Json body = {{kUnits, unit_names_}};
     for (size_t i = 0; i < network_.units.size(); ++i) {
+      ANEMONE_RETURN_IF_ERROR(CheckTime(
+          Phase::kWrite, [&] { return absl::StrCat("unit '", network_.units[i].name, "'"); }));
       ANEMONE_ASSIGN_OR_RETURN(body[unit_names_[i]], UnitDictionary(static_cast<int>(i)));
     }
     body[kWeights] = {"weights.0", "weights.1"};

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "anemone/version.h"
+#include "base/deadline.h"
 #include "base/guarded.h"
 #include "base/mapped_file.h"
 #include "base/status_macros.h"
@@ -150,6 +151,7 @@ absl::StatusOr<Json> ConvertModel(const std::string& path, const std::string& fo
   Json segments = Json::array();
   SegmentWriter writer(model, plan, *format, options, made->path());
   for (size_t i = 0; i < plan.segments.size(); ++i) {
+    ANEMONE_RETURN_IF_ERROR(CheckTime(Phase::kWrite, [&] { return absl::StrCat("segment ", i); }));
     ANEMONE_ASSIGN_OR_RETURN(Json entry, writer.Write(plan.segments[i], i));
     segments.push_back(std::move(entry));
   }
@@ -166,6 +168,7 @@ absl::StatusOr<Json> ConvertModel(const std::string& path, const std::string& fo
   file << manifest.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
   if (!file.flush()) return NotWritten(manifest_path);
   file.close();
+  ANEMONE_RETURN_IF_ERROR(CheckTime(Phase::kWrite));  // of what was not interrupted
   ANEMONE_RETURN_IF_ERROR(made->PutIntoPlace());
   return manifest;
 }

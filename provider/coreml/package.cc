@@ -13,6 +13,7 @@
 #include "absl/strings/str_join.h"
 #include "anemone/version.h"
 #include "base/annotated.h"
+#include "base/deadline.h"
 #include "base/status_macros.h"
 #include "engine/formats/mil_operations.h"
 #include "importer/opset/opset.h"
@@ -279,6 +280,7 @@ absl::StatusOr<Json> ConvertToPackage(const std::string& path, const std::string
   absl::Status written = WritePackage({model, planned, plan, free, wishes, text},
                                       options.minimum_os, made->path(), report);
   if (!written.ok()) return Annotated(written, path);
+  ANEMONE_RETURN_IF_ERROR(CheckTime(Phase::kWrite));  // of what was not interrupted
   ANEMONE_RETURN_IF_ERROR(made->PutIntoPlace());
   return report;
 }

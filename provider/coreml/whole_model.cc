@@ -9,6 +9,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/deadline.h"
 #include "base/fp16.h"
 #include "base/status_macros.h"
 #include "importer/elements.h"
@@ -90,6 +91,7 @@ class NodesWriter {
       : model_(model), needs_range_(std::move(needs_range)), to_(to) {}
 
   absl::Status Write(const Node& node) {
+    ANEMONE_RETURN_IF_ERROR(CheckTime(Phase::kWrite, [&] { return NodeLabel(model_, node); }));
     if (node.op_type == kIf && node.domain.empty()) return WriteIf(node);
     const MilNode* row = FindMilNode(node);
     if (row == nullptr) {

@@ -1,5 +1,6 @@
 """Small models that ask for too much time or memory: limits end them with a clear error (SECURITY.md)."""
 
+import shutil
 import time
 import unittest
 
@@ -56,6 +57,23 @@ class TimeLimits(AttackTest):
         self.stopped(path, "convert", "--to", "mlpackage", "-o", self.folder / "o.mlpackage", limit=0.01)
         self.stopped(path, "compile", "-o", self.folder / "o.compiled", limit=0.01)
         self.assertFalse((self.folder / "o.compiled").exists() or (self.folder / "o.mlpackage").exists())
+        self.assertEqual([], self.temporaries())
+
+    def test_writing_many_segments(self):
+        nodes = [node for i in range(100) for node in
+                 (helper.make_node("Relu", [f"v{i}"], [f"a{i}"]), helper.make_node("Erf", [f"a{i}"], [f"b{i}"]),
+                  helper.make_node("Mod", [f"b{i}", "one"], [f"v{i + 1}"], fmod=1))]
+        path = self.write(model(nodes, [tensor("v0", [1, 4])], [tensor("v100", [1, 4])],
+                                [numpy_helper.from_array(numpy.ones(4, numpy.float32), "one")]))
+        for kind in ("netplist", "mil", "mlpackage"):
+            words = ("convert", path, "--to", kind, "-o", self.folder / kind, "-q")
+            start = time.monotonic()
+            done = anemone(*words)
+            self.assertEqual(0, done.returncode, done.stderr)
+            limit = 0.6 * (time.monotonic() - start)
+            shutil.rmtree(self.folder / kind)
+            self.expect_error(anemone(*words, "--time-limit", limit), "time limit of ", "reached while")
+            self.assertFalse((self.folder / kind).exists())
         self.assertEqual([], self.temporaries())
 
     def test_a_file_of_64_gib_that_one_tensor_names(self):
