@@ -67,11 +67,14 @@ class TimeLimits(AttackTest):
                                 [numpy_helper.from_array(numpy.ones(4, numpy.float32), "one")]))
         for kind in ("netplist", "mil", "mlpackage"):
             words = ("convert", path, "--to", kind, "-o", self.folder / kind, "-q")
-            start = time.monotonic()
-            done = anemone(*words)
-            self.assertEqual(0, done.returncode, done.stderr)
-            limit = 0.6 * (time.monotonic() - start)
-            shutil.rmtree(self.folder / kind)
+            seconds = []
+            for _ in range(2):
+                start = time.monotonic()
+                done = anemone(*words)
+                seconds.append(time.monotonic() - start)
+                self.assertEqual(0, done.returncode, done.stderr)
+                shutil.rmtree(self.folder / kind)
+            limit = 0.4 * min(seconds)  # other processes may have slowed both
             self.expect_error(anemone(*words, "--time-limit", limit), "time limit of ", "reached while")
             self.assertFalse((self.folder / kind).exists())
         self.assertEqual([], self.temporaries())
