@@ -2,8 +2,8 @@
 // another in its place while it is read.
 //
 //   const FolderGeneration now("net.ane");
-//   ... read it ...
-//   if (now.IsReplaced()) ...  // what was read may be of two folders
+//   // Read the folder.
+//   if (now.IsReplaced()) return absl::AbortedError("what was read may be of two folders");
 #ifndef ANEMONE_PROVIDER_COMPILED_FOLDER_GENERATION_H_
 #define ANEMONE_PROVIDER_COMPILED_FOLDER_GENERATION_H_
 
