@@ -31,7 +31,7 @@ struct AdapterFile {
 // more). The message names the file.
 absl::StatusOr<AdapterFile> ReadAdapterFile(const std::string& path);
 
-// The configuration that PEFT writes next to an adapter, adapter_config.json. It may be missing.
+// The configuration that PEFT writes next to an adapter, in a file of its own. It may be missing.
 std::string ConfigBesideAdapter(const std::string& path);
 
 }  // namespace anemone

@@ -1,5 +1,5 @@
-// provider/adapters/module_pattern.h: the keys of alpha_pattern and rank_pattern in PEFT's
-// adapter_config.json. A key is a regular expression for the last parts of a module's path.
+// provider/adapters/module_pattern.h: the keys of alpha_pattern and rank_pattern in a
+// configuration of PEFT. A key is a regular expression for the last parts of a module's path.
 //
 //   ANEMONE_ASSIGN_OR_RETURN(const auto key, ModulePattern::Parse("q_proj|v_proj"));
 //   key.Matches("encoder.0.q_proj");  // true
