@@ -103,11 +103,17 @@ std::shared_ptr<const MappedFile> FindMapped(const FileIdentity& identity) {
   return found == files.end() ? nullptr : found->second.lock();
 }
 
-void RememberMapped(const FileIdentity& identity, const std::shared_ptr<const MappedFile>& file) {
+// Of threads that open a file at the same time, all get the mapping of the first.
+std::shared_ptr<const MappedFile> RememberMapped(const FileIdentity& identity,
+                                                 const std::shared_ptr<const MappedFile>& file) {
   const std::lock_guard<std::mutex> lock(AllMappings().mutex);
   auto& files = AllMappings().files;
+  if (const auto found = files.find(identity); found != files.end()) {
+    if (auto first = found->second.lock()) return first;
+  }
   std::erase_if(files, [](const auto& entry) { return entry.second.expired(); });
   files[identity] = file;
+  return file;
 }
 
 // All bytes of a file of this size.
@@ -159,8 +165,7 @@ absl::StatusOr<std::shared_ptr<const MappedFile>> MappedFile::Map(int file,
     if (data == MAP_FAILED) return SystemError(path, "cannot be mapped");
     mapped.reset(new MappedFile(static_cast<const std::byte*>(data), size));
   }
-  RememberMapped(identity, mapped);
-  return mapped;
+  return RememberMapped(identity, mapped);
 }
 
 MappedFile::~MappedFile() {

@@ -102,7 +102,7 @@ class UnitProgram {
     static inline std::atomic<uint64_t> last_ = 0;
   };
 
-  RunMemory MakeMemory(HalfBuffer arena) const;
+  RunMemory MakeMemory(HalfBuffer buffer) const;
 
   Number number_;
   IdlePool<RunMemory> idle_;  // copies share it

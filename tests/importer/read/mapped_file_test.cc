@@ -6,7 +6,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <fstream>
+#include <latch>
+#include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace anemone {
@@ -54,6 +57,27 @@ TEST(MappedFile, ReadsASmallFile) {
   EXPECT_FALSE(MappedFile::Contains((*file)->bytes()));
   MappedFile::GiveBack((*file)->bytes());
   EXPECT_EQ((*file)->text(), "a small file");
+  ::unlink(path.c_str());
+}
+
+// Threads that open a file at the same time share one mapping.
+TEST(MappedFile, IsSharedByAllWhoOpenIt) {
+  constexpr int kThreads = 8, kTimes = 200;
+  const std::string path = testing::TempDir() + "/shared_file_test";
+  std::ofstream(path) << "a file of several threads";
+  for (int i = 0; i < kTimes; ++i) {
+    std::vector<std::shared_ptr<const MappedFile>> files(kThreads);
+    std::latch all_begin(kThreads);
+    std::vector<std::thread> threads;
+    for (auto& file : files) {
+      threads.emplace_back([&] {
+        all_begin.arrive_and_wait();
+        file = *MappedFile::Open(path);
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    for (const auto& file : files) ASSERT_EQ(file, files[0]);
+  }
   ::unlink(path.c_str());
 }
 
