@@ -69,6 +69,7 @@ TEST(MappedFile, IsSharedByAllWhoOpenIt) {
     std::vector<std::shared_ptr<const MappedFile>> files(kThreads);
     std::latch all_begin(kThreads);
     std::vector<std::thread> threads;
+    threads.reserve(kThreads);
     for (auto& file : files) {
       threads.emplace_back([&] {
         all_begin.arrive_and_wait();
