@@ -7,6 +7,8 @@
 
 #include <cstdint>
 #include <ctime>
+#include <optional>
+#include <string>
 #include <tuple>
 
 namespace anemone {
@@ -25,6 +27,13 @@ inline timespec ChangeTimeOf(const struct stat& info) {
 inline FileIdentity IdentityOf(const struct stat& info) {
   const timespec changed = ChangeTimeOf(info);
   return {info.st_dev, info.st_ino, info.st_size, changed.tv_sec, changed.tv_nsec};
+}
+
+// Of the file or folder that has this name now; nullopt: there is none.
+inline std::optional<FileIdentity> IdentityAt(const std::string& path) {
+  struct stat info;
+  if (::stat(path.c_str(), &info) != 0) return std::nullopt;
+  return IdentityOf(info);
 }
 
 }  // namespace anemone

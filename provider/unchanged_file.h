@@ -3,8 +3,6 @@
 #ifndef ANEMONE_PROVIDER_UNCHANGED_FILE_H_
 #define ANEMONE_PROVIDER_UNCHANGED_FILE_H_
 
-#include <sys/stat.h>
-
 #include <optional>
 #include <string>
 #include <utility>
@@ -17,23 +15,16 @@ namespace anemone {
 
 class UnchangedFile {
  public:
-  explicit UnchangedFile(std::string path) : path_(std::move(path)), first_(Now()) {}
+  explicit UnchangedFile(std::string path) : path_(std::move(path)), first_(IdentityAt(path_)) {}
 
   // kFailedPrecondition: it is not the file that it was, by base/file_identity.h.
   absl::Status Check() const {
-    if (Now() == first_) return absl::OkStatus();
+    if (IdentityAt(path_) == first_) return absl::OkStatus();
     return absl::FailedPreconditionError(
         absl::StrCat(path_, ": the file has changed since it was loaded; load the model again"));
   }
 
  private:
-  // Nullopt: there is none.
-  std::optional<FileIdentity> Now() const {
-    struct stat info;
-    if (::stat(path_.c_str(), &info) != 0) return std::nullopt;
-    return IdentityOf(info);
-  }
-
   const std::string path_;
   const std::optional<FileIdentity> first_;
 };

@@ -31,15 +31,9 @@ bool CompiledModel::Is(const std::string& path) {
 
 absl::StatusOr<std::shared_ptr<const CompiledModel>> CompiledModel::Open(
     const std::string& folder) {
-  return Guarded("read a compiled model",
-                 [&]() -> absl::StatusOr<std::shared_ptr<const CompiledModel>> {
-                   constexpr int kTries = 20;
-                   for (int i = 1;; ++i) {
-                     const FolderGeneration now(folder);
-                     auto model = Read(folder);
-                     if (model.ok() || i == kTries || !now.IsReplaced()) return model;
-                   }
-                 });
+  return Guarded("read a compiled model", [&] {
+    return OfOneGeneration(folder, [&](const FolderGeneration&) { return Read(folder); });
+  });
 }
 
 absl::StatusOr<std::shared_ptr<const CompiledModel>> CompiledModel::Read(

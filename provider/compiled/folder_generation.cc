@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -30,19 +29,15 @@ bool LockSoon(int file) {
 }  // namespace
 
 FolderGeneration::FolderGeneration(const std::string& path)
-    : path_(path), file_(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)), first_(Now()) {}
+    : path_(path),
+      file_(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)),
+      first_(IdentityAt(path_)) {}
 
 FolderGeneration::~FolderGeneration() {
   if (file_ >= 0) ::close(file_);
 }
 
-std::optional<FileIdentity> FolderGeneration::Now() const {
-  struct stat info;
-  if (::stat(path_.c_str(), &info) != 0) return std::nullopt;
-  return IdentityOf(info);
-}
-
-bool FolderGeneration::IsReplaced() const { return Now() != first_; }
+bool FolderGeneration::IsReplaced() const { return IdentityAt(path_) != first_; }
 
 absl::Status FolderGeneration::Replace(absl::FunctionRef<absl::Status()> replace) const {
   const bool locked = file_ < 0 || LockSoon(file_);

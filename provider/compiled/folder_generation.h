@@ -30,12 +30,22 @@ class FolderGeneration {
   absl::Status Replace(absl::FunctionRef<absl::Status()> replace) const;
 
  private:
-  std::optional<FileIdentity> Now() const;
-
   const std::string path_;
   const int file_;  // -1: there is none
   const std::optional<FileIdentity> first_;
 };
+
+// What `work` returns for the folder as it is at its call. An error may be of two folders: if
+// another has taken the place meanwhile, `work` is called again, up to 20 times in all.
+template <class Work>
+auto OfOneGeneration(const std::string& folder, const Work& work) {
+  constexpr int kTries = 20;
+  for (int i = 1;; ++i) {
+    const FolderGeneration now(folder);
+    auto made = work(now);
+    if (made.ok() || i == kTries || !now.IsReplaced()) return made;
+  }
+}
 
 }  // namespace anemone
 

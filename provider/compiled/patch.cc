@@ -201,12 +201,9 @@ absl::StatusOr<Patched> PatchModel(const std::string& folder, const NewWeights& 
                                    const std::string& output, const Settings& given) {
   return Guarded("patch the model", [&]() -> absl::StatusOr<Patched> {
     const WorkLimits limits(given);
-    constexpr int kTries = 20;
-    for (int i = 1;; ++i) {
-      const FolderGeneration now(folder);
-      auto patched = PatchGeneration(folder, now, weights, output, given);
-      if (patched.ok() || i == kTries || !now.IsReplaced()) return patched;
-    }
+    return OfOneGeneration(folder, [&](const FolderGeneration& now) {
+      return PatchGeneration(folder, now, weights, output, given);
+    });
   });
 }
 
