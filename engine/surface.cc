@@ -1,13 +1,7 @@
 #include "engine/surface.h"
 
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <atomic>
-#include <cerrno>
-#include <cstring>
+#include <cstdlib>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -15,24 +9,6 @@
 #include "device_limit_table.h"  // generated
 
 namespace anemone {
-namespace {
-
-// A descriptor of shared memory without a name or size yet; -1, with errno, if there is none.
-int OpenSharedMemory() {
-#ifdef __linux__
-  return memfd_create("anemone-surface", MFD_CLOEXEC);
-#else
-  // macOS has only named memory, whose name has at most 30 characters. It is closed by exec().
-  static std::atomic<unsigned> count = 0;
-  const std::string name = absl::StrCat("/anemone-", getpid(), "-", ++count);
-  const int handle = shm_open(name.c_str(), O_RDWR | O_CREAT | O_EXCL, 0600);
-  if (handle >= 0) shm_unlink(name.c_str());
-  return handle;
-#endif
-}
-
-}  // namespace
-
 int64_t SurfaceLayout::bytes() const { return strides[0] * dims.n() * BytesOf(format); }
 
 bool SurfaceLayout::is_dense() const {
@@ -63,38 +39,17 @@ SurfaceLayout LayoutOf(const Dims& dims, Format format, Route route) {
 
 absl::StatusOr<Surface> Surface::Allocate(int64_t bytes) {
   bytes = std::max(bytes, device_limit::kSurfaceFloor.value);
-  const int handle = OpenSharedMemory();
-  if (handle < 0 || ftruncate(handle, bytes) != 0) {
-    absl::Status status = absl::ResourceExhaustedError(
-        absl::StrCat("surface: cannot allocate ", bytes, " bytes: ", std::strerror(errno),
-                     "; close other programs or raise the limit of open files"));
-    if (handle >= 0) close(handle);
-    return status;
-  }
-  void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, handle, 0);
-  if (data == MAP_FAILED) {
-    close(handle);
+  // Unlike aligned_alloc() and memset(), calloc() leaves out pages that the system gives as zeros.
+  size_t room = static_cast<size_t>(bytes + kSurfaceRowAlignment);
+  Memory memory(static_cast<std::byte*>(std::calloc(room, 1)), &std::free);
+  if (memory == nullptr) {
     return absl::ResourceExhaustedError(
-        absl::StrCat("surface: cannot map ", bytes, " bytes; bind smaller dimensions"));
+        absl::StrCat("surface: cannot allocate ", bytes,
+                     " bytes; bind smaller dimensions or close other programs"));
   }
-  return Surface(static_cast<std::byte*>(data), bytes, handle);
-}
-
-Surface::Surface(Surface&& other) noexcept
-    : data_(std::exchange(other.data_, nullptr)),
-      bytes_(std::exchange(other.bytes_, 0)),
-      handle_(std::exchange(other.handle_, -1)) {}
-
-Surface& Surface::operator=(Surface&& other) noexcept {
-  std::swap(data_, other.data_);
-  std::swap(bytes_, other.bytes_);
-  std::swap(handle_, other.handle_);
-  return *this;
-}
-
-Surface::~Surface() {
-  if (data_ != nullptr) munmap(data_, bytes_);
-  if (handle_ >= 0) close(handle_);
+  void* data = memory.get();
+  std::align(kSurfaceRowAlignment, bytes, data, room);
+  return Surface(std::move(memory), static_cast<std::byte*>(data), bytes);
 }
 
 }  // namespace anemone

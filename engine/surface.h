@@ -1,7 +1,6 @@
-// engine/surface.h: a Surface is memory that a port of a program reads or writes. It can be shared
-// between segments and, where the system supports it, between processes. The rules of the device
-// hold on all systems: the layout of a port depends on the route, and an allocation has at least
-// 48 KiB. Sources: device.md ("Row strides are multiples of 64 bytes", "Data is packed from byte 0
+// engine/surface.h: a Surface is memory that a port of a program reads or writes. Segments can share
+// it. The rules of the device hold on all systems: the layout of a port depends on the route, and
+// an allocation has at least 48 KiB. Sources: device.md ("Row strides are multiples of 64 bytes", "Data is packed from byte 0
 // regardless", "under about 48 KiB"); conflicts.md C-surface-rows.
 #ifndef ANEMONE_ENGINE_SURFACE_H_
 #define ANEMONE_ENGINE_SURFACE_H_
@@ -10,7 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <string>
+#include <utility>
 
 #include "absl/status/statusor.h"
 #include "engine/dims.h"
@@ -40,30 +39,23 @@ math::Layout MathLayout(const SurfaceLayout& layout);
 // bytes; on route mil, the device reads and writes packed elements from byte 0.
 SurfaceLayout LayoutOf(const Dims& dims, Format format, Route route);
 
-// A shared mapping filled with zeros (memfd on Linux). It can be moved; the destructor unmaps it.
+// Memory filled with zeros, which begins at a multiple of kSurfaceRowAlignment. It can be moved.
 class Surface {
  public:
   // Allocates `bytes`, or the limit "surface-floor" of device_limits.json if that is more.
   // kResourceExhausted if the system cannot provide the memory.
   static absl::StatusOr<Surface> Allocate(int64_t bytes);
 
-  Surface(Surface&& other) noexcept;
-  Surface& operator=(Surface&& other) noexcept;
-  Surface(const Surface&) = delete;
-  Surface& operator=(const Surface&) = delete;
-  ~Surface();
-
   std::byte* data() const { return data_; }
   int64_t bytes() const { return bytes_; }
-  // A file descriptor by which another process can map the same memory; -1 if there is none.
-  int handle() const { return handle_; }
 
  private:
-  Surface(std::byte* data, int64_t bytes, int handle)
-      : data_(data), bytes_(bytes), handle_(handle) {}
-  std::byte* data_ = nullptr;
-  int64_t bytes_ = 0;
-  int handle_ = -1;
+  using Memory = std::unique_ptr<std::byte, void (*)(void*)>;
+  Surface(Memory memory, std::byte* data, int64_t bytes)
+      : memory_(std::move(memory)), data_(data), bytes_(bytes) {}
+  Memory memory_;
+  std::byte* data_;
+  int64_t bytes_;
 };
 
 }  // namespace anemone

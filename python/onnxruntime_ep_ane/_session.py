@@ -228,7 +228,7 @@ class Surfaces(Mapping[str, "npt.NDArray[np.float16]"]):
         for name in inputs:
             if name in self._arrays:
                 raise ValueError(f"input {name!r}: it is read from its array; write the values there")
-        ports = {port.name: port for port in self._session.inputs if port.name not in self._arrays}
+        ports = {name: port for name, port in self._session._inputs.items() if name not in self._arrays}
         _check_names(ports, inputs)
         values = {name: _to_cpp(ports[name], value) for name, value in inputs.items()}
         with words_of_python():
@@ -263,10 +263,11 @@ class Session:
     def _begin(self) -> None:
         self._warned: set[str] = set()
         self._warning = threading.Lock()
+        self._inputs = {port[0]: Port(*port) for port in self._session.inputs}
 
     @property
     def inputs(self) -> list[Port]:
-        return [Port(*port) for port in self._session.inputs]
+        return list(self._inputs.values())
 
     @property
     def outputs(self) -> list[Port]:
@@ -292,9 +293,8 @@ class Session:
         hold are a RuntimeWarning, once for each session."""
         if not isinstance(inputs, Mapping) or not all(isinstance(name, str) for name in inputs):
             raise TypeError("inputs: want a dict of arrays by the inputs' names")
-        ports = {port.name: port for port in self.inputs}
-        _check_names(ports, inputs)
-        values = {name: _to_cpp(ports[name], value) for name, value in inputs.items()}
+        _check_names(self._inputs, inputs)
+        values = {name: _to_cpp(self._inputs[name], value) for name, value in inputs.items()}
         with words_of_python():
             if isinstance(adapter, str):
                 made = self._session.run(values, adapter, [])
@@ -330,9 +330,8 @@ class Session:
         return self._session.state_pairs()
 
     def _state_port(self, name: str) -> Port:
-        for port in self.inputs:
-            if port.name == name and name in self.state_pairs:
-                return port
+        if name in self._inputs and name in self.state_pairs:
+            return self._inputs[name]
         pairs = self.state_pairs
         kept = f"no pair has this input; there are: {_named(pairs)}" if pairs else "this session keeps none; give state="
         raise KeyError(f"state {name!r}: {kept}")
