@@ -1,7 +1,8 @@
-// engine/surface.h: a Surface is memory that a port of a program reads or writes. Segments can share
-// it. The rules of the device hold on all systems: the layout of a port depends on the route, and
-// an allocation has at least 48 KiB. Sources: device.md ("Row strides are multiples of 64 bytes", "Data is packed from byte 0
-// regardless", "under about 48 KiB"); conflicts.md C-surface-rows.
+// engine/surface.h: a Surface is memory that a port of a program reads or writes. Segments can
+// share it. The rules of the device hold on all systems: the layout of a port depends on the route,
+// and an allocation has at least 48 KiB. Sources: device.md ("Row strides are multiples of 64
+// bytes", "Data is packed from byte 0 regardless", "under about 48 KiB"); conflicts.md
+// C-surface-rows.
 #ifndef ANEMONE_ENGINE_SURFACE_H_
 #define ANEMONE_ENGINE_SURFACE_H_
 

@@ -47,7 +47,10 @@ int64_t PackedConv::bytes() const {
   const ConvWeights& weights = *state_->weights;
   const size_t floats = weights.taps.size() + state_->bias.size();
   const int64_t halves = weights.winograd.size();
-  return weights.panels.bytes() + halves * static_cast<int64_t>(sizeof(Half)) +
+  const size_t sparse = weights.sparse.taps.size() * sizeof(SparseTap) +
+                        weights.sparse.begins.size() * sizeof(int64_t);
+  return static_cast<int64_t>(sparse) + weights.panels.bytes() +
+         halves * static_cast<int64_t>(sizeof(Half)) +
          static_cast<int64_t>(floats * sizeof(float)) + weights.matrix.bytes();
 }
 
@@ -93,7 +96,11 @@ bool ChannelsFillVectors(const ConvGeometry& g) {
   return g.positions() <= kFewPositions && by_channels * 20 < by_positions * 19;
 }
 
-// Compressed weights stay compressed; winograd.cc and strassen_conv.cc cannot read them.
+bool IsCoded(const CodedWeights* coded) {
+  return coded != nullptr && coded->form != WeightForm::kDense;
+}
+
+// Compressed weights stay compressed; winograd.cc, strassen_conv.cc and sparse.cc cannot read them.
 ConvKind ChooseKind(const ConvGeometry& g, bool is_coded) {
   if (g.group_in == 1 && g.group_out <= kPanelRows && g.taps() > 0) return ConvKind::kDepthwise;
   if (!is_coded && WinogradPays(g)) return ConvKind::kWinograd;
@@ -124,6 +131,9 @@ ConvWeights PackWeights(ConvKind kind, const ConvGeometry& geometry, HalfReader 
   if (kind == ConvKind::kWinograd) {
     packed.winograd = PackWinograd(geometry, weights);
     if (packed.winograd.size() == 0) packed.kind = ConvKind::kPanels;
+  } else if (kind == ConvKind::kStrassen || (kind == ConvKind::kPanels && !IsCoded(coded))) {
+    packed.sparse = PackSparse(geometry, weights);
+    if (!packed.sparse.begins.empty()) packed.kind = ConvKind::kSparse;
   }
   switch (packed.kind) {
     case ConvKind::kPanels:
@@ -139,6 +149,7 @@ ConvWeights PackWeights(ConvKind kind, const ConvGeometry& geometry, HalfReader 
                                        [](float tap) { return std::isfinite(tap); });
       break;
     case ConvKind::kWinograd:
+    case ConvKind::kSparse:
       break;
     case ConvKind::kMatrix:
       packed.matrix =
@@ -160,10 +171,10 @@ PackedConv PackGeometry(const ConvGeometry& geometry, HalfReader weights,
   state->bias.resize(channels, 0.0f);
   // -0 becomes +0, so that no sum is -0 after the bias is added; sums of winograd.cc may be -0.
   for (float& value : state->bias) value += 0.0f;
-  const ConvKind kind = ChooseKind(geometry, coded != nullptr && coded->form != WeightForm::kDense);
+  const ConvKind kind = ChooseKind(geometry, IsCoded(coded));
   const PackKey key = {id,
                        {static_cast<int64_t>(kind), geometry.groups, geometry.group_in,
-                        geometry.group_out, geometry.taps()}};
+                        geometry.group_out, geometry.taps(), geometry.pointwise()}};
   state->weights =
       SharedPack<ConvWeights>(key, [&] { return PackWeights(kind, geometry, weights, coded, id); });
   return PackedConv(std::move(state));
@@ -443,6 +454,8 @@ void Conv(const PackedConv& conv, absl::Span<const Half> x, absl::Span<Half> y,
       return RunWinograd(state, x.data(), y.data(), epilogue);
     case ConvKind::kMatrix:
       return RunMatrix(state, x.data(), y.data(), epilogue);
+    case ConvKind::kSparse:
+      return RunSparse(state, x.data(), y.data(), epilogue);
   }
 }
 

@@ -15,6 +15,9 @@
 // of the largest values around them (1e-5 where weights or values reach 2^14). They depend on the
 // instruction set, but not on the number of threads or the position in the batch.
 //
+// Zeros among the weights of a 1x1 convolution are left out if there are many (sparse.cc), which
+// changes no bit.
+//
 // Memory: weights are kept as Half, 2 bytes each, or in the compressed form they were given in. The
 // output channels are padded to a multiple of 4 (of 32 for winograd.cc, of 48 for
 // ConvKind::kMatrix, which is for few output positions). Each thread keeps about 1 MB of scratch;

@@ -51,9 +51,21 @@ enum class ConvKind {
   kMatrix,     // few positions: channels as columns, so that vectors are full
   kWinograd,   // 3x3 with stride 1: fewer products
   kStrassen,   // large 1x1: fewer products
+  kSparse,     // 1x1 with few weights that are not zero: products with these
 };
 
 inline constexpr int64_t kWinogradChannels = 32;  // output channels computed together
+
+struct SparseTap {
+  int32_t channel;  // of the input
+  float weight;
+};
+
+// The weights that are not zero, by output channel: taps [begins[o], begins[o + 1]).
+struct SparseRows {
+  std::vector<int64_t> begins;
+  std::vector<SparseTap> taps;
+};
 
 // Convolutions of equal weights share this (math/core/shared_pack.h).
 struct ConvWeights {
@@ -64,6 +76,7 @@ struct ConvWeights {
   std::vector<float> taps;         // kDepthwise: [channel][tap]
   bool finite_taps = false;        // kDepthwise: all taps are finite
   PackedMatrix matrix;             // kMatrix
+  SparseRows sparse;               // kSparse
 };
 
 struct PackedConv::State {
@@ -151,6 +164,10 @@ void RunWinograd(const PackedConv::State& state, const Half* x, Half* y, const E
 bool StrassenPays(const ConvGeometry& g);
 std::vector<uint8_t> EvenRows(const ConvGeometry& g, const WeightPanels& panels);
 void RunStrassen(const PackedConv::State& state, const Half* x, Half* y, const Epilogue& epilogue);
+
+// kSparse (sparse.cc). Without rows if the convolution is not of this kind.
+SparseRows PackSparse(const ConvGeometry& g, HalfReader weights);
+void RunSparse(const PackedConv::State& state, const Half* x, Half* y, const Epilogue& epilogue);
 
 }  // namespace anemone::math
 

@@ -228,6 +228,31 @@ TEST(Conv, SpecialNumbersTravelLikeInThePlainSum) {
   });
 }
 
+// Two weights of each row are not zero. A zero that meets an infinity gives a NaN.
+TEST(Conv, ZerosAmongWeightsDoNotShow) {
+  for (const ConvShape& s : {ConvShape{2, 40, 12, 13, 14, 1, {}}, {1, 19, 33, 31, 70, 1, {}}}) {
+    std::vector<Half> w(s.out_channels * s.in_channels);
+    for (int64_t o = 0; o < s.out_channels; ++o) {
+      Half* const row = w.data() + o * s.in_channels;
+      row[o * 7 % s.in_channels] = ToHalf(0.75f);
+      row[(o * 7 + 3) % s.in_channels] = ToHalf(-0.25f);
+    }
+    const std::vector<float> bias = Floats(s.out_channels, 3);
+    const PackedConv packed = PackConv(s, w, bias);
+    EXPECT_LT(packed.bytes(), static_cast<int64_t>(w.size() * sizeof(Half)));
+    for (Contents contents : {Contents::kNormal, Contents::kSubnormal, Contents::kSpecial}) {
+      const std::vector<Half> x = Numbers(s.batch * s.in_channels * s.in_h * s.in_w, 1, contents);
+      ForEachSimdTarget([&] {
+        std::vector<Half> y(s.batch * s.out_channels * s.out_h() * s.out_w());
+        WithThreads(2, [&] { Conv(packed, x, absl::MakeSpan(y)); });
+        ExpectSame(y, Reference(s, x, w, bias));
+        WithRelu(y, [&](const Epilogue& relu) { Conv(packed, x, absl::MakeSpan(y), relu); });
+        ExpectSame(y, Reference(s, x, w, bias, /*relu=*/true));
+      });
+    }
+  }
+}
+
 TEST(Conv, KernelThatFitsNowhereGivesNothing) {
   for (int64_t groups : {1, 4}) {
     const ConvShape s{1, 4, 2, 2, 4, groups, Square(3, 1, 0)};
