@@ -12,6 +12,7 @@
 #include "base/status_macros.h"
 #include "engine/repeats.h"
 #include "engine/target_questions.h"
+#include "importer/operators/operators.h"
 #include "importer/opset/opsets.h"
 #include "kernels/fp16_range.h"
 #include "kernels/integers.h"
@@ -128,6 +129,16 @@ std::optional<Verdict> UnknownInput(const Graph& graph, const Node& node,
   return std::nullopt;
 }
 
+// The shape is known, so the model declares it. Readers on the engine are planned for that one, and
+// each run checks it.
+Verdict SizedInRun(const Node& node) {
+  return OwnRefusal(Layer::kCoverage, "sized-in-run",
+                    absl::StrCat("the model declares the shape of the result, but ", node.op_type,
+                                 " makes another if an input that is not a constant says so"),
+                    "make that input a constant, or bind the free dimensions that it is computed from "
+                    "with --dim or --shape; the node runs on the CPU");
+}
+
 Attempt Refused(Verdict verdict) {
   return {.refusal = std::make_shared<const Verdict>(std::move(verdict))};
 }
@@ -218,7 +229,12 @@ class Chooser {
     const int64_t questions = QuestionsOfThread().count;
     ANEMONE_ASSIGN_OR_RETURN(Attempt made, Lower(row, match, context));
     is_for_all = QuestionsOfThread().count == questions;
-    if (made.lowered == nullptr || !options_.clamp_activations) return made;
+    if (made.lowered == nullptr) return made;
+    for (NodeId id : match.nodes) {
+      const Node& node = view_.graph.nodes[id];
+      if (IsSizedInRun(view_.graph, node)) return Refused(SizedInRun(node));
+    }
+    if (!options_.clamp_activations) return made;
     Lowered clamped = *made.lowered;
     ClampActivations(clamped.network);
     return Attempt{.lowered = std::make_shared<const Lowered>(std::move(clamped))};

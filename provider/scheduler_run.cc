@@ -107,11 +107,18 @@ class Scheduler::Runner {
     return absl::OkStatus();
   }
 
+  std::string PlaceOfValue(ValueId value) const {
+    const NodeId maker = s_.graph_.values[value].producer;
+    return absl::StrCat(
+        maker == kNone ? "" : absl::StrCat(ShortLabel(s_.graph_, s_.graph_.nodes[maker]), ": "),
+        "value '", s_.graph_.values[value].name, "'");
+  }
+
   absl::Status Cross(ValueId value, const Tensor& tensor) {
     const Value& planned = s_.graph_.values[value];
     if (!HasDims(planned, tensor.dims()) || tensor.type() != planned.type) {
       return absl::InternalError(
-          absl::StrCat("value '", planned.name, "': made as ", DataTypeName(tensor.type()), " ",
+          absl::StrCat(PlaceOfValue(value), ": made as ", DataTypeName(tensor.type()), " ",
                        DimsToString(tensor.dims()), ", planned as ", DataTypeName(planned.type),
                        " ", DimsToString(planned.dims()),
                        "; the model declares a wrong type or shape; remove the declaration"));

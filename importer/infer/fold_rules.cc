@@ -167,6 +167,7 @@ absl::StatusOr<std::optional<Tensor>> FoldByRule(const Model& model, const Graph
     ANEMONE_ASSIGN_OR_RETURN(const auto dims, CountableDims(model, node, graph.values[input]));
     return Tensor::Int64s({}, {*ElementCount(dims)});
   }
+  if (IsSizedInRun(graph, node)) return none;
   ANEMONE_ASSIGN_OR_RETURN(std::vector<int64_t> dims, CountableDims(model, node, output));
   if (node.op_type == "ConstantOfShape") return FillOf(node, std::move(dims));
   const std::optional<Tensor>& source = graph.values[input].constant;

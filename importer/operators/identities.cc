@@ -5,6 +5,7 @@
 
 #include "base/bool_element.h"
 #include "importer/elements.h"
+#include "importer/operators/operators.h"
 
 namespace anemone::identity {
 namespace {
@@ -62,7 +63,9 @@ Input InInference(GraphEditor& g, const Node& node) {
   return FirstIf(infers && (mask == kNone || g.UsesOf(mask) == 0));
 }
 
-Input IfSameShape(GraphEditor& g, const Node& node) { return FirstIf(KeepsShape(g, node)); }
+Input IfSameShape(GraphEditor& g, const Node& node) {
+  return FirstIf(KeepsShape(g, node) && !IsSizedInRun(g.graph(), node));
+}
 
 Input OfAllAndNothing(GraphEditor& g, const Node& node) {
   return FirstIf(KeepsShape(g, node) &&

@@ -215,8 +215,8 @@ constexpr Operator kLayerRows[] = {
     {.op_type = "DynamicQuantizeLinear"},
 
     // Other operators that are lowered, lifted or folded.
-    {.op_type = "AffineGrid"},
-    {.op_type = "CenterCropPad"},
+    {.op_type = "AffineGrid", .sizes = 0b10},
+    {.op_type = "CenterCropPad", .sizes = 0b10},
     {.op_type = "Col2Im"},
     {.op_type = "DFT", .lift = {17, 19, LiftDft}},
     {.op_type = "Det"},

@@ -41,6 +41,7 @@ constexpr Operator kMovingRows[] = {
      .float_integers = FloatIntegers::kPass,
      .identity = identity::IfSameShape,
      .lift = {1, 4, LiftReshape},
+     .sizes = 0b10,
      .gradient = {gradient::InOrder},
      .training = {.may_update = true}},
     {.op_type = "Squeeze",
@@ -51,6 +52,7 @@ constexpr Operator kMovingRows[] = {
      .float_integers = FloatIntegers::kPass,
      .identity = identity::IfSameShape,
      .lift = {1, 12, LiftSqueeze},
+     .sizes = 0b10,
      .gradient = {gradient::InOrder}},
     {.op_type = "Unsqueeze",
      .moves = Moves::kInOrder,
@@ -60,6 +62,7 @@ constexpr Operator kMovingRows[] = {
      .float_integers = FloatIntegers::kPass,
      .identity = identity::IfSameShape,
      .lift = {1, 12, LiftSqueeze},
+     .sizes = 0b10,
      .gradient = {gradient::InOrder}},
 
     {.op_type = "DepthToSpace",
@@ -73,6 +76,7 @@ constexpr Operator kMovingRows[] = {
      .integers = kFirstInput,
      .float_integers = FloatIntegers::kPass,
      .identity = identity::IfSameShape,
+     .sizes = 0b10,
      .compute = compute::Expand,
      .gradient = {gradient::Expand}},
     {.op_type = "Slice",
@@ -106,6 +110,7 @@ constexpr Operator kMovingRows[] = {
      .float_integers = FloatIntegers::kPass,
      .identity = identity::IfSameShape,
      .lift = {1, 5, LiftTile},
+     .sizes = 0b10,
      .compute = compute::Tile,
      .gradient = {gradient::Tile}},
     {.op_type = "Transpose",
@@ -120,6 +125,8 @@ constexpr Operator kMovingRows[] = {
      .compute = compute::Transpose,
      .gradient = {gradient::Transpose},
      .training = {.may_update = true}},
+
+    {.op_type = "ConstantOfShape", .sizes = 0b1},
 
     {.op_type = "Compress", .moves = Moves::kByData, .sized_by_data = true},
     {.op_type = "Gather",
@@ -166,12 +173,14 @@ constexpr Operator kMovingRows[] = {
     {.op_type = "OneHot",
      .interval = interval::Third,
      .float_bounds = bounds::Third,
+     .sizes = 0b10,
      .training = {.never_weights = 0b100, .may_update = true}},
     {.op_type = "Scatter", .lift = {9, 10, LiftScatter}},
     {.op_type = "Upsample", .lift = {1, 9, LiftUpsample}, .training = {.never_weights = 0b10}},
     {.op_type = "Resize",
      .padding = CarryResize,
      .lift = {10, 17, LiftResize},
+     .sizes = 0b1100,
      .training = {.never_weights = 0b110}},
 };
 

@@ -46,4 +46,13 @@ const Operator& OperatorOf(const Node& node) {
   return row == nullptr ? kNothing : *row;
 }
 
+bool IsSizedInRun(const Graph& graph, const Node& node) {
+  const unsigned sizes = OperatorOf(node).sizes;
+  for (size_t i = 0; i < node.inputs.size() && sizes >> i != 0; ++i) {
+    const ValueId id = node.inputs[i];
+    if ((sizes >> i & 1) != 0 && id != kNone && !graph.values[id].constant) return true;
+  }
+  return false;
+}
+
 }  // namespace anemone

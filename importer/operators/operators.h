@@ -183,6 +183,9 @@ struct Operator {
   absl::Status (*check)(const Graph&, const Node&) = nullptr;
   absl::Status (*check_sizes)(const Graph&, const Node&) = nullptr;
 
+  // Bit i: the result's shape follows from the elements of input i (IsSizedInRun).
+  unsigned sizes = 0;
+
   // Folding.
   bool sized_by_data = false;     // the size of the result depends on values of the inputs
   bool divides_integers = false;  // a divisor of 0 raises a trap on the CPU
@@ -209,6 +212,11 @@ const Operator& OperatorOf(const Node& node);
 
 // Null if there is no such row.
 const Operator* FindOperator(absl::string_view domain, absl::string_view op_type);
+
+// True if the shape of the node's result follows from the elements of a value that is not a constant.
+// If the shape is known, then only because the file declares it: a run can give another one, so no
+// node may be computed by it.
+bool IsSizedInRun(const Graph& graph, const Node& node);
 
 // All rows, family by family.
 std::vector<const Operator*> AllOperators();

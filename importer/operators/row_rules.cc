@@ -51,6 +51,7 @@ int64_t ElementsBefore(const std::vector<int64_t>& dims, int axis) {
 
 RowInputs RowInputsOf(const Graph& graph, const Node& node, int axis) {
   const Operator& op = OperatorOf(node);
+  if (IsSizedInRun(graph, node)) return std::nullopt;
   if (op.rows != nullptr) return op.rows(graph, node, axis);
   if (op.elementwise) return rows::EachElement(graph, node, axis);
   return std::nullopt;

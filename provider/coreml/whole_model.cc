@@ -13,6 +13,7 @@
 #include "base/fp16.h"
 #include "base/status_macros.h"
 #include "importer/elements.h"
+#include "importer/operators/operators.h"
 #include "kernels/fp16_range.h"
 #include "kernels/integers.h"
 #include "partitioner/segments.h"
@@ -100,7 +101,11 @@ class NodesWriter {
                                                            "size, with --dim NAME=N"
                                                          : ""));
     }
-    to_.NameAfter(to_.graph().values[NamingOutput(node)].name);
+    const Value& result = to_.graph().values[NamingOutput(node)];
+    if (result.is_static() && IsSizedInRun(to_.graph(), node)) {
+      return NotHad(node, "the shape of its result is declared, but depends on an input");
+    }
+    to_.NameAfter(result.name);
     NodeWriter writer(to_, node, FloatsOf(node));
     row->write(writer);
     if (writer.status().ok()) return absl::OkStatus();

@@ -125,7 +125,8 @@ absl::Status FusedProgram::ReadInputs(OrtKernelContext* context, const Surfaces&
       return absl::InvalidArgumentError(
           absl::StrCat("input '", port.tensor.name, "': planned for ",
                        DataTypeName(port.tensor.type), " ", DimsToString(port.tensor.dims),
-                       ", got ", DataTypeName(tensor.type()), " ", DimsToString(tensor.dims())));
+                       ", got ", DataTypeName(tensor.type()), " ", DimsToString(tensor.dims()),
+                       "; the model declares a wrong type or shape; remove the declaration"));
     }
     math::Tally tally;
     ToSurface(tensor, port.layout, surfaces[i].data(), watch.ForInput(tally));

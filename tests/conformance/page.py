@@ -80,7 +80,9 @@ def text(recorded):
                        [[kind, *counts(records), *on_engine(records)] for kind, records in kinds]))
     parts.append("## By operator\n\nA case of several operators is counted with the operator that it "
                  "expands, or as `several`. If no engine runs any case of an operator, the reason is the "
-                 f"rule (`anemone check`) that keeps most of them off the engine of {cases.TARGETS[-1]}.\n")
+                 f"rule (`anemone check`) that keeps most of them off the engine of {cases.TARGETS[-1]}. "
+                 "`sized-in-run`: the cases give the shape as an input; the engine runs these operators where it "
+                 "is a constant, as in exported models.\n")
     operators = grouped(results, lambda name, record: record["op"])
     parts.append(table(["operator", *columns, "reason"],
                        [[op, *counts(records), *on_engine(records), top_reason(records)]
