@@ -6,10 +6,13 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "base/saturated.h"
 #include "device_limit_table.h"  // generated
 
 namespace anemone {
-int64_t SurfaceLayout::bytes() const { return strides[0] * dims.n() * BytesOf(format); }
+int64_t SurfaceLayout::bytes() const {
+  return SaturatedProduct(SaturatedProduct(strides[0], dims.n()), BytesOf(format));
+}
 
 bool SurfaceLayout::is_dense() const {
   return strides[3] == dims.w() || (dims.d() * dims.c() * dims.h() == 1 && dims.n() == 1);

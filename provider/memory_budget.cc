@@ -40,7 +40,9 @@ MemoryNeed CpuNeed(const Graph& graph, const Segment& segment) {
     for (ValueId id : node.inputs) {
       if (id == kNone) continue;
       if (const auto& constant = graph.values[id].constant) {
-        if (constants.insert(id).second) need.weights += BytesOf(*constant);
+        if (constants.insert(id).second) {
+          need.weights = SaturatedSum(need.weights, BytesOf(*constant));
+        }
       } else if (const auto block = blocks.find(id); block != blocks.end()) {
         plan.Extend(block->second, static_cast<int>(i));
       }
@@ -64,10 +66,11 @@ MemoryNeed NeedOf(const Network& network, Route route, const SoftwareOptions& op
   const ProgramMemory memory = EstimateMemory(network, route, options);
   MemoryNeed need = {.weights = memory.weights, .values = memory.arena};
   for (const InputPort& port : network.inputs) {
-    need.surfaces += LayoutOf(port.dims, port.format, route).bytes();
+    need.surfaces = SaturatedSum(need.surfaces, LayoutOf(port.dims, port.format, route).bytes());
   }
   for (const OutputPort& port : network.outputs) {
-    need.surfaces += LayoutOf(network.DimsOf(port.from), Format::kFloat16, route).bytes();
+    const SurfaceLayout layout = LayoutOf(network.DimsOf(port.from), Format::kFloat16, route);
+    need.surfaces = SaturatedSum(need.surfaces, layout.bytes());
   }
   return need;
 }
@@ -86,7 +89,9 @@ MemoryNeed EngineNeedOf(const Graph& graph, const Plan& plan, const SoftwareOpti
                      part.plan->route)
             .bytes;
     for (int64_t bytes : surfaces) {
-      need.surfaces += heeds_limits ? *std::max_element(surfaces.begin(), surfaces.end()) : bytes;
+      need.surfaces = SaturatedSum(
+          need.surfaces,
+          heeds_limits ? *std::max_element(surfaces.begin(), surfaces.end()) : bytes);
     }
   }
   return need;
@@ -105,10 +110,11 @@ MemoryNeed CpuNeedOf(const Graph& graph, const Plan& plan) {
 
 absl::StatusOr<std::shared_ptr<const void>> MemoryBudget::Take(absl::string_view what,
                                                                const MemoryNeed& need) {
+  if (!is_limited()) return nullptr;
   {
     const std::lock_guard<std::mutex> lock(state_->mutex);
     const int64_t left = state_->limit - state_->taken;
-    if (is_limited() && need.total() > left) {
+    if (need.total() > left) {
       return absl::ResourceExhaustedError(absl::StrCat(
           what, ": needs about ", BytesText(need.total()), " of memory (weights ",
           BytesText(need.weights), ", values ", BytesText(need.values), ", surfaces ",

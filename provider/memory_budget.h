@@ -13,6 +13,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "base/saturated.h"
 #include "engine/device.h"
 #include "importer/graph.h"
 #include "partitioner/plan.h"
@@ -24,9 +25,10 @@ struct MemoryNeed {
   int64_t weights = 0;   // of engine and CPU segments
   int64_t values = 0;    // between nodes
   int64_t surfaces = 0;  // of the ports of engine segments
-  int64_t total() const { return weights + values + surfaces; }
+  int64_t total() const { return SaturatedSum(SaturatedSum(weights, values), surfaces); }
   MemoryNeed operator+(const MemoryNeed& more) const {
-    return {weights + more.weights, values + more.values, surfaces + more.surfaces};
+    return {SaturatedSum(weights, more.weights), SaturatedSum(values, more.values),
+            SaturatedSum(surfaces, more.surfaces)};
   }
 };
 

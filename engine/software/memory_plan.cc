@@ -4,6 +4,8 @@
 #include <map>
 #include <numeric>
 
+#include "base/saturated.h"
+
 namespace anemone {
 namespace {
 
@@ -29,7 +31,7 @@ class Gaps {
         gaps_.erase(last);
       }
     }
-    end_ = offset + size;
+    end_ = SaturatedSum(offset, size);
     return offset;
   }
 

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "anemone/compressed.h"
 #include "base/deadline.h"
+#include "base/saturated.h"
 #include "base/status_macros.h"
 #include "base/steady_now.h"
 #include "engine/device.h"
@@ -264,17 +265,21 @@ ProgramMemory EstimateMemory(const Network& network, Route route, const Software
   constexpr int64_t kBytes = sizeof(Half);
   ProgramMemory memory;
   for (const Constant& constant : network.constants) {
-    memory.weights += constant.dims.elements() * kBytes;
+    memory.weights =
+        SaturatedSum(memory.weights, SaturatedProduct(constant.dims.elements(), kBytes));
   }
   for (const Unit& unit : network.units) {
     for (const Tensor& weight : unit.weights) {
-      memory.weights += weight.compressed() != nullptr ? weight.compressed()->stored_bytes()
-                                                       : weight.elements() * kBytes;
+      const int64_t bytes = weight.compressed() != nullptr
+                                ? weight.compressed()->stored_bytes()
+                                : SaturatedProduct(weight.elements(), kBytes);
+      memory.weights = SaturatedSum(memory.weights, bytes);
     }
   }
   const Views views(network, {});  // slices are counted as if they were computed
   const std::vector<Chain> chains = FuseUnits(network, views, Fuses(options));
-  memory.arena = PlacementOf(network, views, chains, route, options).arena_halves * kBytes;
+  memory.arena = SaturatedProduct(
+      PlacementOf(network, views, chains, route, options).arena_halves, kBytes);
   return memory;
 }
 

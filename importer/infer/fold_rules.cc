@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/saturated.h"
 #include "base/status_macros.h"
 #include "importer/edit.h"
 #include "importer/importer.h"
@@ -56,14 +57,6 @@ Tensor FillOf(const Node& node, std::vector<int64_t> dims) {
   }
   return Tensor::Fill(value->type(), std::move(dims), value->bytes());
 }
-
-// Products and sums that do not overflow: whatever is above this is too much.
-constexpr int64_t kTooMuch = int64_t{1} << 61;
-int64_t SaturatedProduct(int64_t a, int64_t b) {
-  int64_t product = 0;
-  return __builtin_mul_overflow(a, b, &product) ? kTooMuch : std::min(product, kTooMuch);
-}
-int64_t SaturatedSum(int64_t a, int64_t b) { return std::min(a + b, kTooMuch); }
 
 constexpr int64_t kBytesOfString = sizeof(std::string);  // beside its characters
 

@@ -2,8 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <random>
 #include <vector>
+
+#include "base/saturated.h"
+#include "engine/device.h"
+#include "engine/network.h"
+#include "engine/surface.h"
 
 namespace anemone {
 namespace {
@@ -27,6 +33,29 @@ TEST(MemoryPlan, ABlockBornBeforeTheFirstStepIsKept) {
   int other = plan.Add(64, 3);
   plan.Pack();
   EXPECT_NE(plan.offset(input), plan.offset(other));
+}
+
+// 2^58 elements are the most that a tensor can have.
+constexpr int64_t kHuge = int64_t{1} << 58;
+
+TEST(MemoryPlan, ManyHugeBlocksDoNotOverflow) {
+  MemoryPlan plan;
+  for (int i = 0; i < 64; ++i) plan.Extend(plan.Add(kHuge, i), 64);
+  EXPECT_EQ(plan.Pack(), kSaturated);
+}
+
+TEST(MemoryPlan, AnEstimateOfManyHugeTensorsDoesNotOverflow) {
+  Network network;
+  const float one = 1;
+  const Tensor fill = Tensor::Fill(DataType::kFloat, {kHuge, 1, 1, 1},
+                                   {reinterpret_cast<const std::byte*>(&one), sizeof(one)});
+  for (int i = 0; i < 33; ++i) network.constants.push_back({fill, MakeDims(kHuge, 1, 1, 1)});
+  EXPECT_EQ(EstimateMemory(network, Route::kNetplist, {}).weights, kSaturated);
+}
+
+TEST(MemoryPlan, ASurfaceOfManyShortRowsDoesNotOverflow) {
+  EXPECT_EQ(LayoutOf(MakeDims(kHuge, 1, 1, 1), Format::kFloat16, Route::kNetplist).bytes(),
+            kSaturated);
 }
 
 // Random lifetimes: two blocks that are alive at the same time never overlap.
