@@ -240,6 +240,7 @@ absl::Status Provider::Claim(const OrtGraph* graph, OrtEpGraphSupportInfo* claim
   const bool is_done = std::any_of(host.nodes.begin(), host.nodes.end(),
                                    [](const auto& node) { return node.provider == kProviderName; });
   if (is_done) return absl::OkStatus();
+  saw_main_ |= !host.is_body;
   ANEMONE_ASSIGN_OR_RETURN(const bool is_compiled, ClaimContexts(host, claimed));
   if (is_compiled) return absl::OkStatus();
   const absl::StatusOr<HostPlan> planned = Guarded("plan the model", [&] {
@@ -260,8 +261,10 @@ absl::Status Provider::Claim(const OrtGraph* graph, OrtEpGraphSupportInfo* claim
   return made.claims.empty() ? WriteReport() : absl::OkStatus();  // else when they are compiled
 }
 
+// Bodies come first. A session that is refused because of the graph around them leaves no report.
 absl::Status Provider::WriteReport() const {
-  return options_.report_path.empty() ? absl::OkStatus() : report_.Write(options_.report_path);
+  const bool waits = options_.report_path.empty() || !saw_main_;
+  return waits ? absl::OkStatus() : report_.Write(options_.report_path);
 }
 
 absl::Status Provider::CheckTarget(const Package& package) const {

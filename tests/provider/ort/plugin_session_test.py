@@ -183,6 +183,18 @@ class Options(PluginTest):
             with self.subTest(told):
                 self.refused(told, network(), options)
                 self.assertEqual([], list(self.folder.iterdir()))
+        branch = [helper.make_graph([helper.make_node(op, ["small"], [f"b{op}"])], op, [],
+                                    [helper.make_tensor_value_info(f"b{op}", TensorProto.FLOAT, [4, 16])])
+                  for op in ("Relu", "Sigmoid")]
+        nodes = [helper.make_node("If", ["c"], ["a"], then_branch=branch[0], else_branch=branch[1]),
+                 helper.make_node("Relu", ["large"], ["y"])]
+        made = model(nodes, [("c", TensorProto.BOOL, []), ("small", TensorProto.FLOAT, [4, 16]),
+                             ("large", TensorProto.FLOAT, [1024, 1024])],
+                     [("a", TensorProto.FLOAT, [4, 16]), ("y", TensorProto.FLOAT, [1024, 1024])])
+        self.refused("memory limit", made, {**both, "memory_limit": 1 << 18})  # after its bodies were compiled
+        self.assertEqual([], list(self.folder.iterdir()))
+        self.session(made, both)
+        self.assertEqual(3, len(json.loads(report.read_text())["models"]))
         session = self.session(network(), both)
         self.assertEqual([report], list(self.folder.iterdir()))
         del session  # it has not run
