@@ -6,6 +6,9 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_cat.h"
+#include "base/memory_limit.h"
+#include "importer/opset/opsets.h"
 #include "kernels/layout/channels_first.h"
 #include "partitioner/segments.h"
 #include "partitioner/unit_names.h"
@@ -96,6 +99,10 @@ class Maker {
     const NetworkVerdict judged = JudgeSegment(view_.graph, segment, options_);
     if (judged.verdict.accepted) {
       if (MayCarry(options_)) {
+        const WorkPlace place([&] {
+          return absl::StrCat("the segment of ",
+                              ShortLabel(view_.graph, view_.graph.nodes[segment.nodes.front()]));
+        });
         segment.kept = CarryChannelsFirst(segment.network, *options_.target, options_.route);
       }
       return true;

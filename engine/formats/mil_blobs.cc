@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/deadline.h"
+#include "base/status_macros.h"
 #include "engine/constant.h"
 
 namespace anemone {
@@ -90,35 +92,43 @@ int64_t MilBlobWriter::Add(const Tensor& tensor, absl::string_view dtype) {
     Put<int64_t>(header, 24, bytes * 8 - tensor.elements() * BitsOf(tensor.type()));
   }
   out_.write(reinterpret_cast<const char*>(header.data()), kHeader);
-  if (dtype == "fp16") {
-    WriteHalves(tensor);
-  } else if (!tensor.is_fill()) {
-    out_.write(reinterpret_cast<const char*>(tensor.bytes().data()), bytes);
-  } else {
-    const absl::Span<const std::byte> element = tensor.bytes();
-    for (int64_t i = 0; i < tensor.elements(); ++i) {
-      out_.write(reinterpret_cast<const char*>(element.data()),
-                 static_cast<int64_t>(element.size()));
-    }
-  }
+  WriteData(tensor, dtype);
   const int64_t padding = (kHeader - bytes % kHeader) % kHeader;
   out_.write(reinterpret_cast<const char*>(Header{}.data()), padding);
   size_ = data + bytes + padding;
   return offset;
 }
 
-void MilBlobWriter::WriteHalves(const Tensor& tensor) {
-  constexpr int64_t kAtOnce = 1 << 16;
+// In blocks, between which the time limit is checked.
+void MilBlobWriter::WriteData(const Tensor& tensor, absl::string_view dtype) {
+  constexpr int64_t kAtOnce = 1 << 16;  // elements
+  const bool is_half = dtype == "fp16";
+  const absl::Span<const std::byte> stored = tensor.bytes();
+  const bool is_plain = !is_half && !tensor.is_fill();
+  const int64_t end = is_plain ? static_cast<int64_t>(stored.size()) : tensor.elements();
   std::vector<math::Half> halves;
-  for (int64_t first = 0; first < tensor.elements(); first += kAtOnce) {
-    halves.resize(std::min(kAtOnce, tensor.elements() - first));
-    ReadHalves(tensor, first, absl::MakeSpan(halves), math::NanRule::kKeep);
-    out_.write(reinterpret_cast<const char*>(halves.data()),
-               static_cast<int64_t>(halves.size() * sizeof(math::Half)));
+  for (int64_t first = 0; first < end; first += kAtOnce) {
+    in_time_.Update(CheckTime(Phase::kWrite, [] { return "the weights file"; }));
+    if (!in_time_.ok()) return;
+    const int64_t count = std::min(kAtOnce, end - first);
+    if (is_half) {
+      halves.resize(count);
+      ReadHalves(tensor, first, absl::MakeSpan(halves), math::NanRule::kKeep);
+      out_.write(reinterpret_cast<const char*>(halves.data()),
+                 static_cast<int64_t>(halves.size() * sizeof(math::Half)));
+    } else if (is_plain) {
+      out_.write(reinterpret_cast<const char*>(stored.data() + first), count);
+    } else {
+      for (int64_t i = 0; i < count; ++i) {
+        out_.write(reinterpret_cast<const char*>(stored.data()),
+                   static_cast<int64_t>(stored.size()));
+      }
+    }
   }
 }
 
 absl::Status MilBlobWriter::Finish() {
+  ANEMONE_RETURN_IF_ERROR(in_time_);
   out_.flush();
   if (out_.good()) return absl::OkStatus();
   return absl::DataLossError("weights file: could not be written; is the disk full?");

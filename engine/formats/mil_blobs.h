@@ -38,7 +38,8 @@ int64_t MilBlobBytes(const Tensor& tensor, absl::string_view dtype);
 
 class MilBlobWriter {
  public:
-  // Writes the header. `out` must outlive the writer. Write errors are reported by Finish().
+  // Writes the header. `out` must outlive the writer. Write errors, and a time limit that is over
+  // (base/deadline.h), are reported by Finish(); then nothing more is written.
   explicit MilBlobWriter(std::ostream& out);
 
   // Appends the tensor. `dtype` is "fp16", to which floats are rounded, the tensor's own type
@@ -46,14 +47,15 @@ class MilBlobWriter {
   // elements. Returns the offset by which MIL refers to it.
   int64_t Add(const Tensor& tensor, absl::string_view dtype);
 
-  // kDataLoss if a write failed.
+  // kDataLoss if a write failed; kDeadlineExceeded, kCancelled.
   absl::Status Finish();
 
  private:
-  void WriteHalves(const Tensor& tensor);
+  void WriteData(const Tensor& tensor, absl::string_view dtype);
 
   std::ostream& out_;
   int64_t size_ = 0;
+  absl::Status in_time_;
 };
 
 // The data of the chunk whose header is at `offset` of a weights file, as a view into `file`.

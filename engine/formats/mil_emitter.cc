@@ -4,6 +4,8 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "base/deadline.h"
+#include "base/memory_limit.h"
 #include "base/status_macros.h"
 #include "engine/constant.h"
 #include "engine/unit_kind.h"
@@ -188,8 +190,13 @@ std::vector<MilRefusal> MilEmitter::WriteUnits() {
   std::vector<MilRefusal> refused;
   for (const Unit& unit : network_.units) {
     unit_ = &unit;
-    absl::Status status = unit.kind->WriteMil(unit, *this);
+    const auto place = [&] { return absl::StrCat("unit '", unit.name, "'"); };
+    const WorkPlace here(place);
+    absl::Status status = CheckTime(Phase::kWrite, place);
+    const bool is_over = !status.ok();
+    if (!is_over) status = unit.kind->WriteMil(unit, *this);
     if (!status.ok()) refused.push_back({static_cast<int>(units_.size()), std::move(status)});
+    if (is_over) break;
     units_.resize(unit_ - network_.units.data() + 1);  // a refused unit has an empty name
   }
   return refused;

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/deadline.h"
+#include "base/memory_limit.h"
 #include "base/status_macros.h"
 #include "engine/formats/netplist.h"
 #include "engine/formats/netplist_keys.h"
@@ -59,8 +60,9 @@ class Writer {
     TakeNames();
     Json body = {{kUnits, unit_names_}};
     for (size_t i = 0; i < network_.units.size(); ++i) {
-      ANEMONE_RETURN_IF_ERROR(CheckTime(
-          Phase::kWrite, [&] { return absl::StrCat("unit '", network_.units[i].name, "'"); }));
+      const auto place = [&] { return absl::StrCat("unit '", network_.units[i].name, "'"); };
+      const WorkPlace here(place);
+      ANEMONE_RETURN_IF_ERROR(CheckTime(Phase::kWrite, place));
       ANEMONE_ASSIGN_OR_RETURN(body[unit_names_[i]], UnitDictionary(static_cast<int>(i)));
     }
     body[kWeights] = {"weights.0", "weights.1"};

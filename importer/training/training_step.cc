@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "base/memory_limit.h"
 #include "base/printable.h"
 #include "base/status_macros.h"
 #include "base/usage_error.h"
@@ -78,6 +79,7 @@ absl::StatusOr<std::map<std::string, Tensor>> TakeWeights(Graph& graph,
   for (ValueId v : candidates) {
     Value& value = graph.values[v];
     if (!MatchesAny(patterns, value.name)) continue;
+    const WorkPlace place([&] { return absl::StrCat("weight '", value.name, "'"); });
     if (value.constant) {
       taken[value.name] = value.constant->Copy();
       value.constant.reset();

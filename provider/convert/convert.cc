@@ -136,7 +136,7 @@ absl::StatusOr<Json> ConvertModel(const std::string& path, const std::string& fo
   Settings settings = options.settings;
   settings.route = std::string(RouteName(format->route));
   ANEMONE_ASSIGN_OR_RETURN(PlanOptions planning, PlanOptionsOf(settings));
-  auto runtime = std::make_shared<LazyRuntime>(1, settings.ort_library);
+  auto runtime = std::make_shared<LazyRuntime>(1, settings.ort_library, settings.memory_limit);
   ANEMONE_ASSIGN_OR_RETURN(Model model, ImportFile(path, ImportingOptions(settings, runtime)));
   runtime->ExplainMissing(model);
   for (ValueId id : model.graph.outputs) {

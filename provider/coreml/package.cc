@@ -251,7 +251,7 @@ absl::StatusOr<Json> ConvertToPackage(const std::string& path, const std::string
   Settings settings = options.settings;
   settings.dim_ranges.clear();
   ANEMONE_ASSIGN_OR_RETURN(PlanOptions planning, PlanOptionsOf(settings));
-  auto runtime = std::make_shared<LazyRuntime>(1, settings.ort_library);
+  auto runtime = std::make_shared<LazyRuntime>(1, settings.ort_library, settings.memory_limit);
   ImportOptions importing = ImportingOptions(settings, runtime);
   ANEMONE_ASSIGN_OR_RETURN(Model model, ImportFile(path, importing));
   runtime->ExplainMissing(model);

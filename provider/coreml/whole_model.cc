@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/deadline.h"
 #include "base/fp16.h"
+#include "base/memory_limit.h"
 #include "base/status_macros.h"
 #include "importer/elements.h"
 #include "importer/operators/operators.h"
@@ -92,7 +93,9 @@ class NodesWriter {
       : model_(model), needs_range_(std::move(needs_range)), to_(to) {}
 
   absl::Status Write(const Node& node) {
-    ANEMONE_RETURN_IF_ERROR(CheckTime(Phase::kWrite, [&] { return NodeLabel(model_, node); }));
+    const auto place = [&] { return NodeLabel(model_, node); };
+    const WorkPlace here(place);
+    ANEMONE_RETURN_IF_ERROR(CheckTime(Phase::kWrite, place));
     if (node.op_type == kIf && node.domain.empty()) return WriteIf(node);
     const MilNode* row = FindMilNode(node);
     if (row == nullptr) {

@@ -1,6 +1,8 @@
 """Small models that ask for too much time or memory: limits end them with a clear error (SECURITY.md)."""
 
 import shutil
+import subprocess
+import sys
 import time
 import unittest
 
@@ -9,9 +11,12 @@ import onnx.external_data_helper
 from onnx import TensorProto, helper, numpy_helper
 
 from attacks_test import AttackTest, bounded, of_text
-from support import SANITIZED, anemone, model, relu, tensor
+from support import ANEMONE, SANITIZED, anemone, environment, model, relu, tensor
 
 SLOW = 10 if SANITIZED else 1
+# Runs a command and prints its peak of resident memory, in KiB.
+PEAK = ("import resource, subprocess, sys; done = subprocess.run(sys.argv[1:]); "
+        "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss); sys.exit(done.returncode)")
 
 
 def endless(body, carried="float[4] v", first="x"):
@@ -117,7 +122,42 @@ class MemoryLimits(AttackTest):
             # x alone is 1 GiB.
             self.expect_error(bounded(*words, most_bytes=1 << 30), "needs about", "the memory limit is 256")
 
-    def test_a_compiled_folder_is_refused_as_its_model_is(self):
+    @unittest.skipIf(SANITIZED, "AddressSanitizer needs more memory")
+    def test_every_command_heeds_it(self):
+        """None takes more than the mapped files (32 MiB each), and the error says which file and where."""
+        weights = numpy.random.default_rng(1).standard_normal((2, 2048, 2048)).astype(numpy.float32)
+        made = model([helper.make_node("MatMul", ["x", "w0"], ["a"], "first"), helper.make_node("MatMul", ["a", "w1"], ["y"])],
+                     [tensor("x", [1, 2048])], [tensor("y", [1, 2048])],
+                     [numpy_helper.from_array(w, f"w{i}") for i, w in enumerate(weights)])
+        path, folder = self.write(made), self.folder / "made.c"
+        self.assertEqual(0, anemone("compile", path, "-o", folder).returncode)
+        new, data = self.folder / "new.npz", self.folder / "data.npz"
+        numpy.savez(new, w0=weights[1])
+        numpy.savez(data, x=weights[0, :4], t=weights[1, :4])
+        needs, unit = "model.onnx: needs about ", "model.onnx: unit '"
+        compressed = "model.onnx: weight 'w0': compressing needs 48.0 MiB more memory"
+        output = self.folder / "output"
+        output.mkdir()
+        training = ("train", path, "--data", data, "--loss", "mse:y:t")
+        for limit, words, said in [
+                ("1M", ("run", path), needs), ("1M", ("run", folder), "needs about "),
+                ("1M", ("run", path, "--policy", "cpu"), needs), ("1M", ("run", path, "--compare"), needs),
+                ("1M", ("generate", path, "--tokens", "1"), needs), ("1M", ("bench", "-q", path), needs),
+                ("1M", ("compile", path, "-o", output / "o.c"), needs),
+                *(("1M", ("compile", path, "-o", output / "o.onnx", "--compress", form), compressed)
+                  for form in ("int8", "palette4", "palette8", "sparse", "blockwise")),
+                ("50M", ("compile", path, "-o", output / "o.onnx", "--compress", "int8"), "needs 4.0 MiB more memory, beside 48.0"),
+                *(("1M", ("convert", path, "--to", to, "-o", output / to), unit) for to in ("netplist", "mil", "mlpackage")),
+                ("1M", ("patch", folder, "--weights", new), "new.npz: reading weights needs 16.0 MiB more memory"),
+                ("1K", training, "data.npz: reading data needs 32.0 KiB more memory"),
+                ("1M", training, "model.onnx: weight 'w0': planning needs 16.0 MiB more memory")]:
+            with self.subTest(words=words, limit=limit):
+                done = subprocess.run([sys.executable, "-c", PEAK, str(ANEMONE), *map(str, words), "--memory-limit", limit],
+                                      capture_output=True, text=True, env=environment(), timeout=60)
+                self.expect_error(done, said, "the memory limit is ", "raise the limit")
+                self.assertLess(int(done.stdout.split()[-1]) >> 10, 150 if limit == "50M" else 100)  # MiB
+                self.assertEqual([], list(output.iterdir()))
+
         """Also one of 4 KB, whose weights are given by their shape and one number."""
         fills = "".join(f"f{i} = ConstantOfShape<value = float[1] {{{i + 1}.5}}>(s) v{i + 1} = MatMul(v{i}, f{i}) "
                         for i in range(4))

@@ -48,7 +48,7 @@ absl::StatusOr<Json> MeasureModel(const std::string& path, const Options& option
   }
   ANEMONE_ASSIGN_OR_RETURN(Arrays inputs, InputsOf(path, options));
   AnemoneContestant ours(SettingsOf(options));
-  OrtContestant theirs(options.settings.threads);
+  OrtContestant theirs(options.settings.threads, options.settings.memory_limit);
   std::vector<double> memory;
   for (Contestant* each : std::initializer_list<Contestant*>{&ours, &theirs}) {
     ANEMONE_ASSIGN_OR_RETURN(memory.emplace_back(), PeakMemoryOf([&]() -> absl::Status {
@@ -58,7 +58,7 @@ absl::StatusOr<Json> MeasureModel(const std::string& path, const Options& option
   }
   // Loaded before the clock starts: either might be the first to need it.
   ANEMONE_ASSIGN_OR_RETURN(const std::shared_ptr<const OrtRuntime> runtime,
-                           OpenRuntime(options.settings.threads));
+                           OpenRuntime(options.settings.threads, "", options.settings.memory_limit));
   absl::Status status;
   double our_load = MillisecondsOf([&] { return ours.Load(path, inputs); }, status);
   double their_load = MillisecondsOf([&] { return theirs.Load(path, inputs); }, status);

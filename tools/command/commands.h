@@ -41,6 +41,8 @@ int FailUsage(absl::string_view message);
 
 // An error about a model, which it names: "net.onnx: WHAT", unless it does so already.
 absl::Status OfModel(const absl::Status& status, const std::string& path);
+// The same for an error because of the memory limit; others stay as they are.
+absl::Status OfLimitedModel(const absl::Status& status, const std::string& path);
 
 // Prints one line to stderr that is not an error: "anemone: TEXT".
 void Note(absl::string_view text);

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -13,9 +14,15 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
 #include "anemone/session.h"
 #include "base/byte_sizes.h"
+#include "base/deadline.h"
+#include "base/guarded.h"
+#include "base/memory_limit.h"
+#include "base/model_limits.h"
 #include "base/printable.h"
+#include "base/saturated.h"
 #include "base/status_macros.h"
 #include "base/wrapped_text.h"
 #include "engine/formats/json.h"
@@ -27,7 +34,6 @@
 #include "importer/write/to_onnx.h"
 #include "provider/importing.h"
 #include "provider/new_file.h"
-#include "provider/work_limits.h"
 #include "tools/command/commands.h"
 #include "tools/command/model_weights.h"
 #include "tools/command/progress.h"
@@ -85,6 +91,12 @@ absl::StatusOr<std::string> Serialized(const Graph& graph) {
   return bytes;
 }
 
+// The bytes of a file that may be written.
+struct Candidate {
+  std::shared_ptr<const void> taken;  // the share of the memory limit
+  std::string bytes;
+};
+
 // Compresses one model.
 class Compiler {
  public:
@@ -96,10 +108,11 @@ class Compiler {
  private:
   absl::Status Read();
   absl::Status Encode();
-  absl::StatusOr<std::string> Candidate(size_t left) const;
+  absl::StatusOr<Candidate> MakeCandidate(size_t left) const;
   absl::StatusOr<Accuracy> Judge(const std::string& bytes);
   absl::StatusOr<bool> Holds(size_t left);
   absl::Status Search();
+  absl::Status Work();
   void Warn(const std::string& what) const;
   std::string WhyNothing() const;
   Json Report(bool written) const;
@@ -118,7 +131,7 @@ class Compiler {
   // The best candidate that met the tolerance, or the last candidate if none did.
   size_t left_ = 0;
   Accuracy accuracy_;
-  std::string bytes_;
+  Candidate best_;
   int runs_ = 0;
 };
 
@@ -136,12 +149,10 @@ absl::Status Compiler::Read() {
     const auto bytes = std::filesystem::file_size(file, error);
     if (!error) model_bytes_ += static_cast<int64_t>(bytes);
   }
-  auto runtime = std::make_shared<LazyRuntime>(options_.settings.threads);
+  auto runtime = std::make_shared<LazyRuntime>(options_.settings.threads, "",
+                                               options_.settings.memory_limit);
   // Without the bindings, which are only for the test runs: free dimensions stay free in the file.
-  {
-    const WorkLimits limits(options_.settings);
-    ANEMONE_ASSIGN_OR_RETURN(model_, ImportFile(path, ImportingOptions({}, runtime)));
-  }
+  ANEMONE_ASSIGN_OR_RETURN(model_, ImportFile(path, ImportingOptions({}, runtime)));
   progress_.Step("looking for weights");
   ShareConstants(model_.graph);
   weights_ = FindWeights(model_.graph);
@@ -161,6 +172,9 @@ absl::Status Compiler::Encode() {
     const Value& value = model_.graph.values[w.value];
     progress_.Step(
         absl::StrCat("compressing ", value.name, ", weight ", i + 1, " of ", weights_.size()));
+    const auto place = [&] { return absl::StrCat("weight '", value.name, "'"); };
+    const WorkPlace here(place);
+    ANEMONE_RETURN_IF_ERROR(CheckTime(Phase::kPlan, place));
     auto encoded = EncodeWeight(options_.compress, *value.constant, w.channels, w.depth, numerics);
     if (absl::IsFailedPrecondition(encoded.status())) {
       w.why = std::string(encoded.status().message());
@@ -181,19 +195,34 @@ absl::Status Compiler::Encode() {
 }
 
 // The model with all encoded weights compressed except the first `left` of the order.
-absl::StatusOr<std::string> Compiler::Candidate(size_t left) const {
+absl::StatusOr<Candidate> Compiler::MakeCandidate(size_t left) const {
   Graph graph = model_.graph;
   for (size_t i = left; i < order_.size(); ++i) {
     const Weight& w = weights_[order_[i]];
     graph.values[w.value].constant = w.encoded->tensor;
   }
-  return Serialized(graph);
+  int64_t bytes = 0;
+  for (const Value& value : graph.values) {
+    if (value.constant) bytes = SaturatedSum(bytes, FileBytes(*value.constant));
+  }
+  // ONNX's form of the model, the bytes of the file, and the copy that a session reads.
+  constexpr int64_t kCopies = 3;
+  Candidate made{.taken = TakeMemory(SaturatedProduct(bytes, kCopies)), .bytes = ""};
+  ANEMONE_ASSIGN_OR_RETURN(made.bytes, Serialized(graph));
+  return made;
 }
 
 absl::StatusOr<Accuracy> Compiler::Judge(const std::string& bytes) {
+  const MemoryLimit::Pause pause;  // the session has a limit of its own
   Settings settings = SettingsOf(options_);
   settings.cache = false;  // most candidates are run once
-  ANEMONE_ASSIGN_OR_RETURN(Session session, Session::LoadBytes(bytes, settings));
+  absl::StatusOr<Session> loaded = Session::LoadBytes(bytes, settings);
+  if (!loaded.ok()) {
+    const absl::string_view what = absl::StripPrefix(loaded.status().message(), "the model: ");
+    return absl::Status(loaded.status().code(),
+                        absl::StrCat(options_.arguments[0], ": compressed: ", what));
+  }
+  const Session session = *std::move(loaded);
   if (!inputs_) {
     ANEMONE_RETURN_IF_ERROR(RequireSizes(session.inputs(), options_));
     ANEMONE_ASSIGN_OR_RETURN(inputs_, MakeInputs(session.inputs(), options_));
@@ -218,12 +247,12 @@ absl::StatusOr<Accuracy> Compiler::Judge(const std::string& bytes) {
 absl::StatusOr<bool> Compiler::Holds(size_t left) {
   progress_.Step(absl::StrCat("run ", runs_ + 1, ": loading the model with ", order_.size() - left,
                               " of ", order_.size(), " weights compressed"));
-  ANEMONE_ASSIGN_OR_RETURN(std::string bytes, Candidate(left));
-  ANEMONE_ASSIGN_OR_RETURN(Accuracy accuracy, Judge(bytes));
+  ANEMONE_ASSIGN_OR_RETURN(Candidate candidate, MakeCandidate(left));
+  ANEMONE_ASSIGN_OR_RETURN(Accuracy accuracy, Judge(candidate.bytes));
   if (accuracy.within || !accuracy_.within || runs_ == 1) {
     left_ = left;
     accuracy_ = std::move(accuracy);
-    bytes_ = std::move(bytes);
+    best_ = std::move(candidate);
   }
   return accuracy_.within && left_ == left;
 }
@@ -298,7 +327,7 @@ Json Compiler::Report(bool written) const {
           {"weight_bytes_before", before},
           {"weight_bytes_after", after},
           {"model_bytes", model_bytes_},
-          {"file_bytes", written ? Json(bytes_.size()) : Json(nullptr)},
+          {"file_bytes", written ? Json(best_.bytes.size()) : Json(nullptr)},
           {"not_finite", std::move(not_finite)},
           {"inputs", inputs_ ? InputsJson(*inputs_, options_) : Json(nullptr)},
           {"outputs", accuracy_.outputs},
@@ -362,22 +391,34 @@ void Compiler::Print(const Json& report) const {
                2);
 }
 
+// Everything but the files and texts that it writes.
+absl::Status Compiler::Work() {
+  const MemoryLimit memory(options_.settings.memory_limit, "compressing");
+  return Guarded("compress the model", [&]() -> absl::Status {
+    {
+      const TimeLimit time(options_.settings.time_limit);
+      const ModelLimits limits(options_.settings.limits);
+      ANEMONE_RETURN_IF_ERROR(Read());
+      ANEMONE_RETURN_IF_ERROR(Encode());
+    }
+    return Search();
+  });
+}
+
 absl::StatusOr<int> Compiler::Run() {
-  ANEMONE_RETURN_IF_ERROR(Read());
-  ANEMONE_RETURN_IF_ERROR(Encode());
-  ANEMONE_RETURN_IF_ERROR(Search());
+  ANEMONE_RETURN_IF_ERROR(Work());
   const bool nothing = order_.empty() || (accuracy_.within && left_ == order_.size());
   const bool written = accuracy_.within && !nothing;
   if (written) {
     progress_.Step(absl::StrCat("writing ", options_.output));
-    ANEMONE_RETURN_IF_ERROR(WriteUserFile(options_.output, {bytes_}));
+    ANEMONE_RETURN_IF_ERROR(WriteUserFile(options_.output, {best_.bytes}));
   }
   const Json report = Report(written);
   if (inputs_ && !report["inputs"]["random"].empty()) {
     Warn(absl::StrCat("the tolerance was decided on random inputs, seed ", options_.seed,
                       "; give --input for real ones"));
   }
-  if (written && static_cast<int64_t>(bytes_.size()) >= model_bytes_) {
+  if (written && static_cast<int64_t>(best_.bytes.size()) >= model_bytes_) {
     Warn(absl::StrCat(options_.output, ": is not smaller than ", options_.arguments[0],
                       ": constants that the importer computed are stored"));
   }
@@ -417,7 +458,7 @@ int CompileCommand(const Options& options) {
   Options bound = options;
   if (const absl::Status status = BindToFiles(bound); !status.ok()) return Fail(status);
   absl::StatusOr<int> code = Compiler(bound).Run();
-  return code.ok() ? *code : Fail(code.status());
+  return code.ok() ? *code : Fail(OfLimitedModel(code.status(), bound.arguments[0]));
 }
 
 }  // namespace anemone

@@ -120,7 +120,7 @@ int ConvertCommand(const Options& options) {
   };
   absl::StatusOr<Json> manifest = Convert(model, options.output, converting);
   if (!manifest.ok()) {
-    const int code = Fail(manifest.status());
+    const int code = Fail(OfLimitedModel(manifest.status(), model));
     return below ? kExitThreshold : code;
   }
   int missing = 0;

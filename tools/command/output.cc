@@ -83,6 +83,10 @@ absl::Status OfModel(const absl::Status& status, const std::string& path) {
   return status.ok() || is_named ? status : Annotated(status, path);
 }
 
+absl::Status OfLimitedModel(const absl::Status& status, const std::string& path) {
+  return absl::IsResourceExhausted(status) ? OfModel(status, path) : status;
+}
+
 void PrintWrapped(absl::string_view text, int indent) {
   std::puts(Wrapped(text, TerminalWidth(), indent).c_str());
 }

@@ -1,5 +1,10 @@
 // `anemone compile` without --compress, and `anemone patch`: compiled models as folders.
+#include <map>
+#include <string>
+
 #include "absl/strings/str_cat.h"
+#include "base/guarded.h"
+#include "base/memory_limit.h"
 #include "base/printable.h"
 #include "base/status_macros.h"
 #include "engine/formats/json.h"
@@ -33,6 +38,12 @@ absl::Status Compile(const Options& options) {
   return absl::OkStatus();
 }
 
+absl::StatusOr<std::map<std::string, Tensor>> ReadLimitedWeights(const Options& options) {
+  const MemoryLimit memory(options.settings.memory_limit, "reading weights");
+  const WorkPlace place([&] { return options.weights; });
+  return Guarded("read the weights", [&] { return ReadWeights(options.weights); });
+}
+
 absl::Status Patch(const Options& options) {
   const std::string& folder = options.arguments[0];
   const std::string& output = options.output.empty() ? folder : options.output;
@@ -44,7 +55,7 @@ absl::Status Patch(const Options& options) {
                      ": not a compiled model; write one with `anemone compile MODEL -o "
                      "DIR`, without --compress"));
   }
-  ANEMONE_ASSIGN_OR_RETURN(const auto weights, ReadWeights(options.weights));
+  ANEMONE_ASSIGN_OR_RETURN(const auto weights, ReadLimitedWeights(options));
   progress.Step(absl::StrCat("patching ", folder));
   ANEMONE_ASSIGN_OR_RETURN(const Patched patched,
                            PatchModel(folder, weights, output, SettingsOf(options)));

@@ -14,6 +14,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "anemone/trainer.h"
+#include "base/guarded.h"
+#include "base/memory_limit.h"
 #include "base/printable.h"
 #include "base/status_macros.h"
 #include "base/usage_error.h"
@@ -40,9 +42,14 @@ double SecondsSince(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
-absl::StatusOr<std::map<std::string, Tensor>> ReadData(const std::string& path) {
-  std::error_code error;
-  return std::filesystem::is_directory(path, error) ? ReadArrayFolder(path) : ReadNpz(path);
+absl::StatusOr<std::map<std::string, Tensor>> ReadData(const Options& options) {
+  const std::string& path = options.data;
+  const MemoryLimit memory(options.settings.memory_limit, "reading data");
+  const WorkPlace place([&] { return path; });
+  return Guarded("read the data", [&] {
+    std::error_code error;
+    return std::filesystem::is_directory(path, error) ? ReadArrayFolder(path) : ReadNpz(path);
+  });
 }
 
 // Whether the paths name one file, which may not exist yet.
@@ -145,7 +152,7 @@ absl::Status TrainRun::CheckFiles() const {
 absl::Status TrainRun::Load(Progress& progress) {
   const std::string& path = options_.arguments[0];
   progress.Step(absl::StrCat("reading ", options_.data));
-  ANEMONE_ASSIGN_OR_RETURN(auto arrays, ReadData(options_.data));
+  ANEMONE_ASSIGN_OR_RETURN(auto arrays, ReadData(options_));
   TrainingOptions training = options_.training;
   for (const auto& [name, array] : arrays) {
     TrainingOptions::Target& target = training.targets[name];

@@ -8,7 +8,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "anemone/compressed.h"
+#include "base/memory_limit.h"
 #include "base/nibbles.h"
+#include "base/saturated.h"
 #include "base/status_macros.h"
 #include "math/core/encodings.h"
 #include "math/core/half.h"
@@ -227,6 +229,8 @@ std::vector<std::string> CompressionNames() {
 absl::StatusOr<EncodedWeight> EncodeWeight(absl::string_view compression, const Tensor& weight,
                                            int channels, int depth,
                                            const math::Numerics& numerics) {
+  // The values, those that the compressed form gives back, and an ordered copy.
+  const auto taken = TakeMemory(SaturatedProduct(weight.elements(), 3 * int64_t{sizeof(float)}));
   Dense w{weight, std::vector<float>(weight.elements()), channels, depth};
   for (size_t i = 0; i < w.values.size(); ++i) {
     w.values[i] = weight.at<float>(static_cast<int64_t>(i));
