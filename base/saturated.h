@@ -1,5 +1,5 @@
-// base/saturated.h: sums and products of sizes that a model decides. Whatever is above kSaturated is
-// more than any machine has, so it becomes kSaturated instead of an overflow.
+// base/saturated.h: sums and products of sizes that a model decides. Whatever is above kSaturated
+// is more than any machine has, so it becomes kSaturated instead of an overflow.
 //
 //   int64_t bytes = 0;
 //   for (const Tensor& t : tensors) bytes = SaturatedSum(bytes, ByteSize(t.type(), t.dims()));

@@ -132,11 +132,12 @@ std::optional<Verdict> UnknownInput(const Graph& graph, const Node& node,
 // The shape is known, so the model declares it. Readers on the engine are planned for that one, and
 // each run checks it.
 Verdict SizedInRun(const Node& node) {
-  return OwnRefusal(Layer::kCoverage, "sized-in-run",
-                    absl::StrCat("the model declares the shape of the result, but ", node.op_type,
-                                 " makes another if an input that is not a constant says so"),
-                    "make that input a constant, or bind the free dimensions that it is computed from "
-                    "with --dim or --shape; the node runs on the CPU");
+  return OwnRefusal(
+      Layer::kCoverage, "sized-in-run",
+      absl::StrCat("the model declares the shape of the result, but ", node.op_type,
+                   " makes another if an input that is not a constant says so"),
+      "make that input a constant, or bind the free dimensions that it is computed from "
+      "with --dim or --shape; the node runs on the CPU");
 }
 
 Attempt Refused(Verdict verdict) {

@@ -66,7 +66,8 @@ absl::StatusOr<SizedPlans> MakePlans(const Settings& settings, const Bucketing::
     plannings.push_back(std::move(planning));
   }
   // Without ONNX Runtime fewer constants are folded, but the check still works, and says so.
-  const auto runtime = std::make_shared<LazyRuntime>(1, settings.ort_library, settings.memory_limit);
+  const auto runtime =
+      std::make_shared<LazyRuntime>(1, settings.ort_library, settings.memory_limit);
   const ImportOptions importing = ImportingOptions(settings, runtime);
   const auto explained = [&](const ImportOptions& options) -> absl::StatusOr<Model> {
     ANEMONE_ASSIGN_OR_RETURN(Model model, import(options));

@@ -89,9 +89,9 @@ MemoryNeed EngineNeedOf(const Graph& graph, const Plan& plan, const SoftwareOpti
                      part.plan->route)
             .bytes;
     for (int64_t bytes : surfaces) {
-      need.surfaces = SaturatedSum(
-          need.surfaces,
-          heeds_limits ? *std::max_element(surfaces.begin(), surfaces.end()) : bytes);
+      need.surfaces =
+          SaturatedSum(need.surfaces,
+                       heeds_limits ? *std::max_element(surfaces.begin(), surfaces.end()) : bytes);
     }
   }
   return need;

@@ -278,8 +278,8 @@ ProgramMemory EstimateMemory(const Network& network, Route route, const Software
   }
   const Views views(network, {});  // slices are counted as if they were computed
   const std::vector<Chain> chains = FuseUnits(network, views, Fuses(options));
-  memory.arena = SaturatedProduct(
-      PlacementOf(network, views, chains, route, options).arena_halves, kBytes);
+  memory.arena =
+      SaturatedProduct(PlacementOf(network, views, chains, route, options).arena_halves, kBytes);
   return memory;
 }
 

@@ -213,9 +213,9 @@ const Operator& OperatorOf(const Node& node);
 // Null if there is no such row.
 const Operator* FindOperator(absl::string_view domain, absl::string_view op_type);
 
-// True if the shape of the node's result follows from the elements of a value that is not a constant.
-// If the shape is known, then only because the file declares it: a run can give another one, so no
-// node may be computed by it.
+// True if the shape of the node's result follows from the elements of a value that is not a
+// constant. If the shape is known, then only because the file declares it: a run can give another
+// one, so no node may be computed by it.
 bool IsSizedInRun(const Graph& graph, const Node& node);
 
 // All rows, family by family.

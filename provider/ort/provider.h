@@ -71,7 +71,7 @@ class Provider : public OrtEp {
   const ContextOptions contexts_;
   const bool claims_once_;
   bool has_compiled_ = false;
-  bool saw_main_ = false;  // the graph around all bodies
+  bool saw_main_ = false;              // the graph around all bodies
   std::atomic<bool> has_run_ = false;  // also without a segment
   absl::Status over_limit_;            // why planning ended
   const ImportOptions importing_;

@@ -116,9 +116,8 @@ absl::Status Trainer::State::Load(const Import& import, const TrainingOptions& o
                                   const Settings& settings) {
   time_limit = settings.time_limit;
   const WorkLimits limits(settings);
-  const auto runtime =
-      std::make_shared<LazyRuntime>(ThreadsOf(settings.threads), settings.ort_library,
-                                    settings.memory_limit);
+  const auto runtime = std::make_shared<LazyRuntime>(ThreadsOf(settings.threads),
+                                                     settings.ort_library, settings.memory_limit);
   ImportOptions importing = ImportingOptions(settings, runtime);
   importing.simplify = false;
   ANEMONE_ASSIGN_OR_RETURN(Model model, import(importing));

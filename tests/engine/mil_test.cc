@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/deadline.h"
 #include "base/mapped_file.h"
 #include "engine/formats/mil_blobs.h"
 #include "engine/formats/mil_program.h"
@@ -125,6 +126,30 @@ TEST(Mil, AnyDamageIsAnError) {
     }
   }
   EXPECT_FALSE(ReadMil(text.substr(0, text.size() - 3)).ok());
+}
+
+TEST(MilBlobs, AreNotWrittenAfterTheTimeLimit) {
+  constexpr int64_t kCount = 1 << 20;
+  const std::vector<float> floats(kCount, 1);
+  const float one = 1;
+  const Tensor fill = Tensor::Fill(DataType::kFloat, {kCount},
+                                   {reinterpret_cast<const std::byte*>(&one), sizeof(one)});
+  const std::vector<uint8_t> bytes(kCount, 1);
+  struct Case {
+    Tensor tensor;
+    const char* dtype;
+  };
+  for (const Case& c : {Case{Tensor::Floats({kCount}, floats), "fp16"}, Case{fill, "fp32"},
+                        Case{Tensor::Of<uint8_t>(DataType::kUInt8, {kCount}, bytes), "uint8"}}) {
+    SCOPED_TRACE(c.dtype);
+    std::ostringstream out;
+    const TimeLimit limit(1e-9);
+    MilBlobWriter writer(out);
+    writer.Add(c.tensor, c.dtype);
+    EXPECT_THAT(writer.Finish(), StatusIs(absl::StatusCode::kDeadlineExceeded,
+                                          testing::HasSubstr("at the weights file")));
+    EXPECT_LT(out.str().size(), 1000);
+  }
 }
 
 TEST(MilBlobs, AreNamedByTheirChunksHeader) {

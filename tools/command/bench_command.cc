@@ -57,8 +57,9 @@ absl::StatusOr<Json> MeasureModel(const std::string& path, const Options& option
                              }));
   }
   // Loaded before the clock starts: either might be the first to need it.
-  ANEMONE_ASSIGN_OR_RETURN(const std::shared_ptr<const OrtRuntime> runtime,
-                           OpenRuntime(options.settings.threads, "", options.settings.memory_limit));
+  ANEMONE_ASSIGN_OR_RETURN(
+      const std::shared_ptr<const OrtRuntime> runtime,
+      OpenRuntime(options.settings.threads, "", options.settings.memory_limit));
   absl::Status status;
   double our_load = MillisecondsOf([&] { return ours.Load(path, inputs); }, status);
   double their_load = MillisecondsOf([&] { return theirs.Load(path, inputs); }, status);

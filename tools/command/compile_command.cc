@@ -149,8 +149,8 @@ absl::Status Compiler::Read() {
     const auto bytes = std::filesystem::file_size(file, error);
     if (!error) model_bytes_ += static_cast<int64_t>(bytes);
   }
-  auto runtime = std::make_shared<LazyRuntime>(options_.settings.threads, "",
-                                               options_.settings.memory_limit);
+  auto runtime =
+      std::make_shared<LazyRuntime>(options_.settings.threads, "", options_.settings.memory_limit);
   // Without the bindings, which are only for the test runs: free dimensions stay free in the file.
   ANEMONE_ASSIGN_OR_RETURN(model_, ImportFile(path, ImportingOptions({}, runtime)));
   progress_.Step("looking for weights");
