@@ -1,8 +1,7 @@
 // base/saturated.h: sums and products of sizes that a model decides. Whatever is above kSaturated
 // is more than any machine has, so it becomes kSaturated instead of an overflow.
 //
-//   int64_t bytes = 0;
-//   for (const Tensor& t : tensors) bytes = SaturatedSum(bytes, ByteSize(t.type(), t.dims()));
+//   const int64_t bytes = SaturatedProduct(int64_t{1} << 40, int64_t{1} << 40);  // kSaturated
 #ifndef ANEMONE_BASE_SATURATED_H_
 #define ANEMONE_BASE_SATURATED_H_
 

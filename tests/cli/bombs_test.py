@@ -126,7 +126,7 @@ class MemoryLimits(AttackTest):
     def test_every_command_heeds_it(self):
         """None takes more than the mapped files (32 MiB each), and the error says which file and where."""
         weights = numpy.random.default_rng(1).standard_normal((2, 2048, 2048)).astype(numpy.float32)
-        made = model([helper.make_node("MatMul", ["x", "w0"], ["a"], "first"), helper.make_node("MatMul", ["a", "w1"], ["y"])],
+        made = model([helper.make_node("MatMul", ["x", "w0"], ["a"]), helper.make_node("MatMul", ["a", "w1"], ["y"])],
                      [tensor("x", [1, 2048])], [tensor("y", [1, 2048])],
                      [numpy_helper.from_array(w, f"w{i}") for i, w in enumerate(weights)])
         path, folder = self.write(made), self.folder / "made.c"
@@ -146,14 +146,16 @@ class MemoryLimits(AttackTest):
                 ("1M", ("compile", path, "-o", output / "o.c"), needs),
                 *(("1M", ("compile", path, "-o", output / "o.onnx", "--compress", form), compressed)
                   for form in ("int8", "palette4", "palette8", "sparse", "blockwise")),
-                ("50M", ("compile", path, "-o", output / "o.onnx", "--compress", "int8"), "needs 4.0 MiB more memory, beside 48.0"),
-                *(("1M", ("convert", path, "--to", to, "-o", output / to), unit) for to in ("netplist", "mil", "mlpackage")),
+                ("50M", ("compile", path, "-o", output / "o.onnx", "--compress", "int8"),
+                 "needs 4.0 MiB more memory, beside 48.0"),
+                *(("1M", ("convert", path, "--to", to, "-o", output / to), unit)
+                  for to in ("netplist", "mil", "mlpackage")),
                 ("1M", ("patch", folder, "--weights", new), "new.npz: reading weights needs 16.0 MiB more memory"),
                 ("1K", training, "data.npz: reading data needs 32.0 KiB more memory"),
                 ("1M", training, "model.onnx: weight 'w0': planning needs 16.0 MiB more memory")]:
             with self.subTest(words=words, limit=limit):
-                done = subprocess.run([sys.executable, "-c", PEAK, str(ANEMONE), *map(str, words), "--memory-limit", limit],
-                                      capture_output=True, text=True, env=environment(), timeout=60)
+                line = [sys.executable, "-c", PEAK, str(ANEMONE), *map(str, words), "--memory-limit", limit]
+                done = subprocess.run(line, capture_output=True, text=True, env=environment(), timeout=60)
                 self.expect_error(done, said, "the memory limit is ", "raise the limit")
                 self.assertLess(int(done.stdout.split()[-1]) >> 10, 150 if limit == "50M" else 100)  # MiB
                 self.assertEqual([], list(output.iterdir()))
