@@ -103,13 +103,18 @@ std::shared_ptr<const MappedFile> FindMapped(const FileIdentity& identity) {
   return found == files.end() ? nullptr : found->second.lock();
 }
 
-// Of threads that open a file at the same time, all get the mapping of the first.
+// Of threads that open a file at the same time, all get the mapping of the first. A file that was
+// read does not keep its inode, which another one of the same size may have a moment later, within
+// one tick of the system's clock: so its bytes are compared, too.
 std::shared_ptr<const MappedFile> RememberMapped(const FileIdentity& identity,
                                                  const std::shared_ptr<const MappedFile>& file) {
   const std::lock_guard<std::mutex> lock(AllMappings().mutex);
   auto& files = AllMappings().files;
   if (const auto found = files.find(identity); found != files.end()) {
-    if (auto first = found->second.lock()) return first;
+    auto first = found->second.lock();
+    if (first != nullptr && (file->bytes().size() > kMostRead || first->text() == file->text())) {
+      return first;
+    }
   }
   std::erase_if(files, [](const auto& entry) { return entry.second.expired(); });
   files[identity] = file;
@@ -154,12 +159,13 @@ absl::StatusOr<std::shared_ptr<const MappedFile>> MappedFile::Map(int file,
   if (info.st_size == 0)
     return absl::DataLossError(absl::StrCat(path, ": is empty; write it again"));
   const FileIdentity identity = IdentityOf(info);
-  if (auto known = FindMapped(identity)) return known;
   const auto size = static_cast<size_t>(info.st_size);
   std::shared_ptr<const MappedFile> mapped;
   if (size <= kMostRead) {
     ANEMONE_ASSIGN_OR_RETURN(std::vector<std::byte> copy, Read(file, size, path));
     mapped.reset(new MappedFile(std::move(copy)));
+  } else if (auto known = FindMapped(identity)) {
+    return known;
   } else {
     void* data = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file, 0);
     if (data == MAP_FAILED) return SystemError(path, "cannot be mapped");

@@ -1,6 +1,8 @@
 #include "base/mapped_file.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstddef>
@@ -79,6 +81,28 @@ TEST(MappedFile, IsSharedByAllWhoOpenIt) {
     for (std::thread& thread : threads) thread.join();
     for (const auto& file : files) ASSERT_EQ(file, files[0]);
   }
+  ::unlink(path.c_str());
+}
+
+// A file that is written again, or another one that has its inode, within one tick of the clock.
+TEST(MappedFile, ASmallFileIsNotKnownByItsTimesAlone) {
+  const std::string path = testing::TempDir() + "/same_times_test";
+  const auto write = [&](const char* text) {
+    std::ofstream(path) << text;
+    constexpr timespec kTime = {.tv_sec = 1700000000, .tv_nsec = 0};
+    const timespec times[] = {kTime, kTime};
+    ASSERT_EQ(::utimensat(AT_FDCWD, path.c_str(), times, 0), 0);
+  };
+  write("old");
+  const auto old = MappedFile::Open(path);
+  ASSERT_TRUE(old.ok()) << old.status();
+  EXPECT_EQ(*MappedFile::Open(path), *old);
+  write("new");
+  const auto now = MappedFile::Open(path);
+  ASSERT_TRUE(now.ok()) << now.status();
+  EXPECT_EQ((*now)->text(), "new");
+  EXPECT_EQ((*old)->text(), "old");
+  EXPECT_EQ(*MappedFile::Open(path), *now);
   ::unlink(path.c_str());
 }
 
