@@ -95,10 +95,8 @@ absl::StatusOr<Session> Session::Load(const std::string& path, const Settings& s
     const auto load =
         [&](const std::string& file, const Settings& with,
             std::shared_ptr<const CompiledModel> compiled) -> absl::StatusOr<Session> {
-      const auto import = [file, unchanged = UnchangedFile(file)](
-                              const ImportOptions& importing) -> absl::StatusOr<Model> {
-        ANEMONE_RETURN_IF_ERROR(unchanged.Check());
-        return ImportFile(file, importing);
+      const auto import = [files = UnchangedFile(file, with)](const ImportOptions& importing) {
+        return files.Import(importing);
       };
       ANEMONE_ASSIGN_OR_RETURN(LoadSetup setup, MakeLoadSetup(with, import, file, nullptr));
       // Adapters change the model that is planned.
@@ -109,8 +107,8 @@ absl::StatusOr<Session> Session::Load(const std::string& path, const Settings& s
       setup.opened = absl::ToDoubleMilliseconds(SteadyNow() - begun);
       return Of(setup);
     };
-    if (!CompiledModel::Is(path)) return load(path, settings, nullptr);
     ANEMONE_RETURN_IF_ERROR(CheckRunSettings(settings));
+    if (!CompiledModel::Is(path)) return load(path, settings, nullptr);
     const auto open = [&] {
       const WorkLimits limits(settings);
       return CompiledModel::Open(path);

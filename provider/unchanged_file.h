@@ -1,32 +1,36 @@
-// provider/unchanged_file.h: a file that a session reads again later, for another size or new
-// weights. If it was replaced or written meanwhile, its weights do not fit those that run.
+// provider/unchanged_file.h: a model's files on the disk, which a session reads again later, for
+// another size or new weights. If one was replaced or written meanwhile, its weights do not fit
+// those that run.
 #ifndef ANEMONE_PROVIDER_UNCHANGED_FILE_H_
 #define ANEMONE_PROVIDER_UNCHANGED_FILE_H_
 
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
+#include "absl/status/statusor.h"
+#include "anemone/settings.h"
 #include "base/file_identity.h"
+#include "importer/importer.h"
 
 namespace anemone {
 
 class UnchangedFile {
  public:
-  explicit UnchangedFile(std::string path) : path_(std::move(path)), first_(IdentityAt(path_)) {}
+  // The model at `path`, and the files of its external data (importer/read/model_files.h), if the
+  // model is within the limits of settings that have passed CheckRunSettings().
+  UnchangedFile(const std::string& path, const Settings& settings);
 
-  // kFailedPrecondition: it is not the file that it was, by base/file_identity.h.
-  absl::Status Check() const {
-    if (IdentityAt(path_) == first_) return absl::OkStatus();
-    return absl::FailedPreconditionError(
-        absl::StrCat(path_, ": the file has changed since it was loaded; load the model again"));
-  }
+  // kFailedPrecondition: a file is not the one that it was, by base/file_identity.h.
+  absl::Status Check() const;
+
+  // As ImportFile(). The error of Check(), if a file changed until the end of the import.
+  absl::StatusOr<Model> Import(const ImportOptions& importing) const;
 
  private:
-  const std::string path_;
-  const std::optional<FileIdentity> first_;
+  std::vector<std::pair<std::string, std::optional<FileIdentity>>> files_;  // the model first
 };
 
 }  // namespace anemone

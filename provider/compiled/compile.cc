@@ -8,6 +8,7 @@
 #include "anemone/tensor.h"
 #include "base/deadline.h"
 #include "base/guarded.h"
+#include "base/model_limits.h"
 #include "base/status_macros.h"
 #include "importer/read/model_files.h"
 #include "provider/compiled/compile_steps.h"
@@ -35,11 +36,13 @@ absl::StatusOr<Compiled> CompileModel(const std::string& path, const Settings& g
     if (settings.state.empty()) settings.state[kUsualPairs] = "";
     ANEMONE_RETURN_IF_ERROR(RunPlanOptionsOf(settings).status());
     ANEMONE_ASSIGN_OR_RETURN(const auto folder, NewFolder::Make(output));
+    // First, so that a file which is replaced after this is an error of the import.
+    ANEMONE_ASSIGN_OR_RETURN(LoadSetup setup, SetupToCompile(path, settings));
+    const ModelLimits limits(settings.limits);
     const std::vector<FileOfModel> files = OpenFilesOfModel(path);
     const std::vector<Tensor> sources = SourcesOf(files);
     Compiled made;
     ANEMONE_ASSIGN_OR_RETURN(made.weights_version, WeightsVersionOf(sources));
-    ANEMONE_ASSIGN_OR_RETURN(LoadSetup setup, SetupToCompile(path, settings));
     ANEMONE_ASSIGN_OR_RETURN(
         made.line, PlanIntoFolder(folder->path(), sources, made.weights_version, std::move(setup)));
     const fs::path beside = fs::path(path).parent_path();

@@ -11,12 +11,13 @@
 #include "base/mapped_file.h"
 #include "base/status_macros.h"
 #include "base/usage_error.h"
-#include "importer/importer.h"
 #include "importer/read/bindings.h"
 #include "provider/compiled/program_file.h"
 #include "provider/new_file.h"
 #include "provider/package/package.h"
 #include "provider/program_store.h"
+#include "provider/settings.h"
+#include "provider/unchanged_file.h"
 
 namespace anemone {
 namespace {
@@ -52,8 +53,9 @@ class FolderStore : public ProgramStore {
 
 absl::StatusOr<LoadSetup> SetupToCompile(const std::string& path, Settings settings) {
   settings.cache = false;
-  const auto import = [path](const ImportOptions& importing) {
-    return ImportFile(path, importing);
+  ANEMONE_RETURN_IF_ERROR(CheckRunSettings(settings));
+  const auto import = [files = UnchangedFile(path, settings)](const ImportOptions& importing) {
+    return files.Import(importing);
   };
   ANEMONE_ASSIGN_OR_RETURN(LoadSetup setup, MakeLoadSetup(settings, import, path, nullptr));
   setup.compiles = false;

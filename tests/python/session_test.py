@@ -278,21 +278,32 @@ class Sessions(PackageTest):
         self.assertGreater(steps, 100)  # a step takes a microsecond, and the run takes thousands
 
     def test_a_file_that_was_replaced_is_not_read_again(self):
-        def scaled(factor):
-            return models.model([helper.make_node("Mul", ["x", "w"], ["y"])], [("x", TensorProto.FLOAT, ("n", 4))],
-                                [("y", TensorProto.FLOAT, ("n", 4))], [("w", np.full(4, factor, np.float32))])
+        def write(folder, factor, external):
+            made = models.model([helper.make_node("Mul", ["x", "w"], ["y"])], [("x", TensorProto.FLOAT, ("n", 512))],
+                                [("y", TensorProto.FLOAT, ("n", 512))], [("w", np.full(512, factor, np.float32))])
+            folder.mkdir()
+            onnx.save(made, folder / "net.onnx", save_as_external_data=external, location="w.bin")
 
-        with tempfile.TemporaryDirectory() as folder:
-            path = pathlib.Path(folder) / "net.onnx"
-            path.write_bytes(scaled(1).SerializeToString())
-            session = ane.Session(path)
-            session.run({"x": np.ones((1, 4), np.float32)})
-            other = path.with_name("other.onnx")
-            other.write_bytes(scaled(2).SerializeToString())
-            other.replace(path)
-            session.run({"x": np.ones((1, 4), np.float32)})
-            with self.assertRaisesRegex(RuntimeError, "changed since it was loaded; load the model again"):
-                session.run({"x": np.ones((2, 4), np.float32)})
+        # The model, or only the file of its weights.
+        for name, external in (("net.onnx", False), ("w.bin", True)):
+            for cache in (False, True):
+                with self.subTest(name, cache=cache), tempfile.TemporaryDirectory() as folder:
+                    old, new = pathlib.Path(folder) / "old", pathlib.Path(folder) / "new"
+                    write(old, 1, external)
+                    write(new, 2, external)
+                    session = ane.Session(old / "net.onnx", cache=cache)
+                    one = {"x": np.ones((1, 512), np.float32)}
+                    session.run(one)
+                    (new / name).replace(old / name)
+                    np.testing.assert_array_equal(session.run(one)["y"], 1)
+                    with self.assertRaisesRegex(RuntimeError, f"{name}: the file has changed since it was loaded; "
+                                                              "load the model again"):
+                        session.run({"x": np.ones((2, 512), np.float32)})
+                    with self.assertRaisesRegex(RuntimeError, f"{name}: the file has changed"):
+                        session.update_weights({"w": np.full(512, 3, np.float32)})
+                    # Another session has the new weights, also one that finds the program of the old ones.
+                    again = ane.Session(old / "net.onnx", cache=cache)
+                    np.testing.assert_array_equal(again.run(one)["y"], 2)
 
     def test_errors(self):
         for target, told in (("m0", "no such target"), ("m1,m4", "want one target"), ("all", "want one")):
