@@ -212,15 +212,29 @@ class RowComputer {
 
 }  // namespace
 
+namespace {
+
+void WarnNoLogits(const char* why, const char* remedy, Model& model) {
+  model.warnings.push_back(
+      {"no-logits", kLogits, absl::StrCat("all rows are computed: ", why), remedy});
+}
+
+}  // namespace
+
 void CutLogits(Model& model) {
   Graph& graph = model.graph;
   const auto opset = model.opsets.find("");
   const auto found = std::find_if(graph.outputs.begin(), graph.outputs.end(),
                                   [&](ValueId id) { return graph.values[id].name == kLogits; });
-  if (opset == model.opsets.end() || opset->second < 10 || found == graph.outputs.end()) return;
+  if (opset == model.opsets.end() || opset->second < 10) {
+    return WarnNoLogits("the model is older than opset 10", "export it for a newer opset", model);
+  }
+  if (found == graph.outputs.end() || graph.values[*found].producer == kNone ||
+      !graph.values[*found].shape || graph.values[*found].shape->size() != 3) {
+    return WarnNoLogits("the model has no output of this name, batch x tokens x vocabulary",
+                        "do not ask for the last logits only", model);
+  }
   const ValueId all = *found;
-  const Value& value = graph.values[all];
-  if (value.producer == kNone || !value.shape || value.shape->size() != 3) return;
   NameScope names(graph);
   const ValueId last = AddValue(graph, kLogits);
   graph.values[last].type = graph.values[all].type;

@@ -12,7 +12,7 @@ namespace anemone {
 inline constexpr char kLogits[] = "logits";
 
 // Makes the output `logits`, batch x tokens x vocabulary, batch x 1 x vocabulary: a Slice of what
-// it was. Does nothing to a model that has no such output, or is older than opset 10.
+// it was. Only warns if a model has no such output, or is older than opset 10.
 void CutLogits(Model& model);
 
 // Where a Slice takes the last row of an axis, the nodes before it compute only this row, as far as

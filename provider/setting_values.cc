@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "base/printable.h"
 #include "base/status_macros.h"
 #include "base/usage_error.h"
 #include "engine/target.h"
@@ -83,7 +84,32 @@ std::vector<std::string> TargetsOf(const Settings& settings) {
   return names;
 }
 
+namespace {
+
+// `least`: of the sizes that the setting gives for the dimension or input.
+absl::Status CheckSizesOf(const char* setting, const std::string& name,
+                          absl::Span<const int64_t> sizes, int64_t least) {
+  for (const int64_t size : sizes) {
+    if (size >= least) continue;
+    return UsageError(absl::StrCat(
+        setting, " '", Printable(name), "': want sizes of at least ", std::max<int64_t>(least, 0),
+        least < 0 ? ", or -1 for what the model declares" : "", ", got ", size));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
 absl::Status RequireSizes(const Settings& settings) {
+  for (const auto& [name, size] : settings.dims) {
+    ANEMONE_RETURN_IF_ERROR(CheckSizesOf("dims", name, {size}, 0));
+  }
+  for (const auto& [input, shape] : settings.shapes) {
+    ANEMONE_RETURN_IF_ERROR(CheckSizesOf("shapes", input, shape, -1));
+  }
+  for (const auto& [name, sizes] : settings.buckets) {
+    ANEMONE_RETURN_IF_ERROR(CheckSizesOf("buckets", name, sizes, 1));
+  }
   if (settings.dim_ranges.empty()) return absl::OkStatus();
   const auto& [name, range] = *settings.dim_ranges.begin();
   return UsageError(absl::StrCat("--dim ", name, "=", range.first, "..", range.second,

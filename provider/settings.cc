@@ -366,6 +366,7 @@ absl::Status CheckRunSettings(const Settings& settings) {
     return absl::InvalidArgumentError(absl::StrCat("memory_limit ", settings.memory_limit,
                                                    ": want a number of bytes, or 0 for no limit"));
   }
+  ANEMONE_RETURN_IF_ERROR(Annotated(CheckModelLimits(settings.limits), "limits"));
   return Annotated(CheckTimeLimit(settings.time_limit),
                    absl::StrCat("time_limit ", settings.time_limit));
 }

@@ -100,7 +100,8 @@ void UseInstalledLibrary(Settings& settings, const std::string& path);
 // "nodes=1000,tensor-bytes=4096", for the keys of caches; "" without limits.
 std::string LimitsText(const Settings& settings);
 
-// UsageError: a dimension has a range of sizes, which only a Core ML package can have.
+// UsageError: a size that no dimension can have, or a dimension has a range of sizes, which only a
+// Core ML package can have.
 absl::Status RequireSizes(const Settings& settings);
 
 // Settings of one target as the partitioner takes them. Errors: kNotFound (no such target, with

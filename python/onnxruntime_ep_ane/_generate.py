@@ -113,7 +113,10 @@ def generate_batch(
     require_target(target)
     _number("max_new", max_new)
     sampling = (temperature, _number("top_k", top_k), top_p, repetition_penalty, _number("seed", seed, 64))
-    starts = [_prompt_of(tokens, tokenizer) for tokens in prompts]
+    given = list(prompts)
+    if tokenizer is not None and given and not any(isinstance(tokens, str) for tokens in given):
+        raise TypeError("tokenizer: the prompt is numbers of tokens, which need none; give a text, or leave it out")
+    starts = [_prompt_of(tokens, tokenizer) for tokens in given]
     ends = {operator.index(token) for token in stop}
     path, data = path_or_bytes(model)
     with words_of_python():

@@ -74,6 +74,8 @@ class Trainer:
         options.beta1, options.beta2, options.epsilon = beta1, beta2, epsilon
         options.weight_decay, options.batch, options.accumulate = weight_decay, batch, accumulate
         options.clip, options.loss_scale, options.sanitize = clip, loss_scale, sanitize
+        if not isinstance(train_only, str) and not train_only:
+            raise ValueError("train_only: want patterns of names, got an empty list; leave it out to train all weights")
         options.train_only = train_only if isinstance(train_only, str) else ",".join(train_only)
         options.pair = _one_of("master", master, _MASTERS) == "pair"
         options.update_on_cpu = _one_of("update", update, _UPDATES) == "cpu"

@@ -235,6 +235,21 @@ TEST(LastRow, OfOldOpsetsIsNotTaken) {
   const auto ours = ImportBytes(model.SerializeAsString(), "", options);
   ASSERT_THAT(ours, IsOk());
   EXPECT_EQ("1x4x16", ProductsText(ours->graph));
+  ASSERT_EQ(1u, ours->warnings.size());
+  EXPECT_EQ("no-logits", ours->warnings[0].rule);
+  EXPECT_EQ("export it for a newer opset", ours->warnings[0].remedy);
+}
+
+TEST(LastRow, AModelWithoutLogitsIsToldOf) {
+  ImportOptions options = WithEvaluator();
+  options.last_logits = true;
+  for (const char* text : {"(float[1,4,8] x) => (float[1,4,8] y) { y = Relu(x) }",
+                           "(float[4,8] x) => (float[4,8] logits) { logits = Relu(x) }"}) {
+    const auto ours = ImportBytes(ModelWithWeights(text).SerializeAsString(), "", options);
+    ASSERT_THAT(ours, IsOk());
+    ASSERT_EQ(1u, ours->warnings.size());
+    EXPECT_EQ("no-logits", ours->warnings[0].rule);
+  }
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <thread>
 
+#include "anemone/check.h"
 #include "base/status_macros.h"
 #include "engine/formats/json.h"
 #include "importer/importer.h"
@@ -190,6 +191,20 @@ TEST(Session, WrongOptionsAreNamed) {
   }
   EXPECT_THAT(Session::LoadBytes(BytesOfText(kThreePieces), {.route = "metal"}),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("want netplist or mil")));
+}
+
+TEST(Session, SizesThatNoDimensionHasAreRefused) {
+  const std::string model = BytesOfText("(float[n,4] x) => (float[n,4] y) { y = Relu(x) }");
+  const auto refused = [&](const Settings& settings, const char* text) {
+    EXPECT_THAT(Session::LoadBytes(model, settings),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(text)));
+    EXPECT_THAT(CheckBytes(model, settings),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(text)));
+  };
+  refused({.shapes = {{"x", {-4, 4}}}},
+          "shapes 'x': want sizes of at least 0, or -1 for what the model declares, got -4");
+  refused({.dims = {{"n", -1}}}, "dims 'n': want sizes of at least 0, got -1");
+  refused({.buckets = {{"n", {8, -2}}}}, "buckets 'n': want sizes of at least 1, got -2");
 }
 
 TEST(Session, ADimensionIsBoundAtLoad) {

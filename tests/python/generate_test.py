@@ -173,6 +173,7 @@ class Generate(PackageTest):
                 ("the prompt has no token", ValueError, {"tokens": []}),
                 ("top_p 0: want a share above 0", ValueError, {"tokens": [1], "top_p": 0.0}),
                 ("temperature -1: want 0", ValueError, {"tokens": [1], "temperature": -1.0}),
+                ("which need none; give a text", TypeError, {"tokens": [1], "tokenizer": "tokenizer.json"}),
                 ("a text needs tokenizer=", TypeError, {"tokens": "text"})):
             with self.assertRaisesRegex(kind, told):
                 list(ane.generate(decoder(layers=1), **words))
