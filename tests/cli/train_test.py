@@ -213,6 +213,19 @@ class Train(CliTest):
         losses = self.train("--steps", "8")["loss"]
         self.assertEqual([2], [i for i, loss in enumerate(losses) if loss is None])
 
+    def test_losses_that_stay_not_finite_are_an_error(self):
+        """Whoever reads the exit code alone would use these weights."""
+        output = self.folder / "trained.onnx"
+        for steps, told in (("100", "step 22: the loss was not finite in 21 of 22 steps"),
+                            ("4", "step 4: the loss was not finite in 3 of 4 steps")):
+            done = anemone(*self.words("--steps", steps, "--lr", "1e30", "--output", output))
+            self.assertEqual(1, done.returncode, done.stderr)
+            self.assertIn(f"{told}, so the weights are not written; lower --lr", done.stderr)
+            self.assertFalse(output.exists())
+        done = anemone(*self.words("--lr", "1e300"))
+        self.assertEqual(2, done.returncode)
+        self.assertIn("learning rate 1e+300: want a number from 0 to 3.4e38", done.stderr)
+
     def test_a_checkpoint_may_have_all_steps(self):
         folder = self.folder / "run"
         self.train("--steps", "4", "--checkpoint", folder)

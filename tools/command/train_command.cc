@@ -105,6 +105,7 @@ class TrainRun {
   absl::Status Load(Progress& progress);
   absl::Status OpenFolder();
   absl::StatusOr<double> Update();
+  absl::Status CheckLosses() const;
   absl::Status Save();
   void NoteLoss(double loss);
   std::string ProgressText(double seconds) const;
@@ -119,6 +120,7 @@ class TrainRun {
   int64_t done_ = 0, begun_ = 0;  // updates: all, and those before this run of the command
   double seconds_ = 0;            // of this run's updates
   int64_t not_finite_ = 0;        // losses of this run's updates
+  int64_t last_finite_ = 0;       // the last update of this run with a finite loss, or begun_
 };
 
 absl::Status TrainRun::CheckFiles() const {
@@ -194,7 +196,7 @@ absl::Status TrainRun::OpenFolder() {
           absl::StrCat("file '", path, "': has another order of samples; give the same --shuffle ",
                        "and --seed"));
     }
-    done_ = begun_ = trainer_->runs() / options_.training.accumulate;
+    done_ = begun_ = last_finite_ = trainer_->runs() / options_.training.accumulate;
     if (done_ >= options_.steps && !options_.quiet) {
       Note(absl::StrCat("'", options_.checkpoint, "' already has ", done_,
                         done_ == 1 ? " step" : " steps", "; with --steps ", options_.steps,
@@ -214,13 +216,28 @@ absl::StatusOr<double> TrainRun::Update() {
   return sum / options_.training.accumulate;
 }
 
+constexpr char kLossRemedy[] = "lower --lr or --loss-scale, or give --clip";
+
 // Tells of the first loss that is not finite at once: the others often follow from it.
 void TrainRun::NoteLoss(double loss) {
+  if (std::isfinite(loss)) last_finite_ = done_;
   if (std::isfinite(loss) || not_finite_++ > 0 || options_.quiet) return;
   const int64_t accumulate = options_.training.accumulate;
   Note(absl::StrCat("step ", done_, ": the loss is ", LossText(loss, 4), "; the batch has ",
                     batches_->NamesOf((done_ - 1) * accumulate, accumulate),
-                    "; if their values are right, lower --lr or --loss-scale, or give --clip"));
+                    "; if their values are right, ", kLossRemedy));
+}
+
+// More steps in a row without a finite loss than this come from weights, and not from a batch.
+constexpr int64_t kMostNotFinite = 20;
+
+absl::Status TrainRun::CheckLosses() const {
+  const int64_t steps = done_ - begun_, in_row = done_ - last_finite_;
+  const bool at_end = done_ >= options_.steps && 2 * not_finite_ > steps;
+  if (in_row <= kMostNotFinite && !at_end) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      options_.arguments[0], ": step ", done_, ": the loss was not finite in ", not_finite_, " of ",
+      steps, " steps, so the weights are not written; ", kLossRemedy));
 }
 
 absl::Status TrainRun::Save() {
@@ -263,6 +280,7 @@ absl::Status TrainRun::Run() {
     ANEMONE_RETURN_IF_ERROR(
         metrics_.Add({.step = done_, .loss = loss, .seconds = SecondsSince(step)}));
     NoteLoss(loss);
+    ANEMONE_RETURN_IF_ERROR(CheckLosses());
     seconds_ = SecondsSince(begin);
     progress.Step(ProgressText(seconds_));
     is_saved = done_ % options_.checkpoint_every == 0;
