@@ -309,9 +309,12 @@ absl::StatusOr<OrtPtr<OrtSessionOptions>> OrtRuntime::NewSessionOptions(bool ope
 absl::Status OrtRuntime::ToStatus(OrtStatus* status, absl::string_view where) const {
   if (status == nullptr) return absl::OkStatus();
   const OrtPtr<OrtStatus> owned(status, api_->ReleaseStatus);
-  return absl::Status(CodeOf(api_->GetErrorCode(status)),
-                      absl::StrCat(where, ": ONNX Runtime ", version_, ": ",
-                                   OneLine(api_->GetErrorMessage(status))));
+  const OrtErrorCode code = api_->GetErrorCode(status);
+  // We have read the file, so what Protobuf refuses is nested deeper than its own limit.
+  const absl::string_view remedy =
+      code == ORT_INVALID_PROTOBUF ? "; export the model with less nesting" : "";
+  return absl::Status(CodeOf(code), absl::StrCat(where, ": ONNX Runtime ", version_, ": ",
+                                                 OneLine(api_->GetErrorMessage(status)), remedy));
 }
 
 }  // namespace anemone

@@ -72,19 +72,25 @@ absl::StatusOr<Model> Finish(absl::StatusOr<Model> model, const ImportOptions& o
   return options.only_read ? std::move(model) : Simplified(*std::move(model), options);
 }
 
-// Escapes and truncates a message. Names in it come from the file: they may contain line breaks and
-// have any length.
+// Escapes a message, and cuts its middle. Names in it come from the file: they may contain line
+// breaks and have any length. Its end is the remedy.
 std::string OneLine(absl::string_view message) {
-  constexpr size_t kLongest = 4000;
+  constexpr size_t kLongest = 4000, kEnd = 300;
   std::string line;
-  for (const char c : message.substr(0, kLongest)) {
+  std::string cut;
+  if (message.size() > kLongest) {
+    cut = absl::StrCat(message.substr(0, kLongest - kEnd), "...",
+                       message.substr(message.size() - kEnd));
+    message = cut;
+  }
+  for (const char c : message) {
     if (static_cast<unsigned char>(c) < 0x20) {
       absl::StrAppend(&line, "\\x", absl::Hex(c, absl::kZeroPad2));
     } else {
       line.push_back(c);
     }
   }
-  return message.size() > kLongest ? line + "..." : line;
+  return line;
 }
 
 // Converts exceptions of the whole import to a status: the ONNX library throws, and memory may run

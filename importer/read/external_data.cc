@@ -25,6 +25,8 @@ bool Inside(const fs::path& path, const fs::path& folder) {
   return true;
 }
 
+constexpr char kExportAgain[] = "; correct the model, or export it again";
+
 struct Place {
   std::string location;
   int64_t offset = 0;
@@ -35,11 +37,12 @@ struct Place {
 absl::Status ReadNumber(const onnx::StringStringEntryProto& entry, int64_t* out) {
   if (!absl::SimpleAtoi(entry.value(), out)) {
     return absl::InvalidArgumentError(absl::StrCat("external data: ", entry.key(), " '",
-                                                   entry.value(), "' is not a 64-bit number"));
+                                                   entry.value(), "' is not a 64-bit number",
+                                                   kExportAgain));
   }
   if (*out < 0) {
     return absl::InvalidArgumentError(
-        absl::StrCat("external data: ", entry.key(), " ", *out, " is negative"));
+        absl::StrCat("external data: ", entry.key(), " ", *out, " is negative", kExportAgain));
   }
   return absl::OkStatus();
 }
@@ -56,7 +59,8 @@ absl::StatusOr<Place> ReadPlace(const onnx::TensorProto& tensor) {
     }  // "checksum" is for tools; others are not defined
   }
   if (place.location.empty()) {
-    return absl::InvalidArgumentError("external data: the model names no file (no `location`)");
+    return absl::InvalidArgumentError(
+        absl::StrCat("external data: the model names no file (no `location`)", kExportAgain));
   }
   return place;
 }
@@ -90,7 +94,8 @@ absl::StatusOr<std::string> ExternalData::Resolve(const std::string& location) c
                                                    "give one, or import the model from a file"));
   }
   if (location.find('\0') != std::string::npos) {
-    return absl::InvalidArgumentError("external data: the file's name contains a zero byte");
+    return absl::InvalidArgumentError(
+        absl::StrCat("external data: the file's name contains a zero byte", kExportAgain));
   }
   const fs::path relative(location);
   if (relative.is_absolute()) return Leaves(location, "is an absolute path");
@@ -105,8 +110,9 @@ absl::StatusOr<std::string> ExternalData::Resolve(const std::string& location) c
                                             "' does not exist; put the file there"));
   }
   if (error) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("external data file '", path.string(), "': ", error.message()));
+    return absl::InvalidArgumentError(absl::StrCat("external data file '", path.string(),
+                                                   "': ", error.message(),
+                                                   "; check the folder and its permissions"));
   }
   if (!IsInside(path, real)) {
     return Leaves(location, absl::StrCat("is a link to '", real.string(), "'"));
@@ -144,14 +150,15 @@ absl::StatusOr<ExternalData::Bytes> ExternalData::Find(const onnx::TensorProto& 
     if (place.length.has_value() && *place.length != size) {
       return absl::InvalidArgumentError(
           absl::StrCat("external data in '", place.location, "': its length is ", *place.length,
-                       " bytes, but the tensor's type and dims need ", size));
+                       " bytes, but the tensor's type and dims need ", size, kExportAgain));
     }
     ANEMONE_ASSIGN_OR_RETURN(std::shared_ptr<const MappedFile> file, Open(place.location));
     const auto file_size = static_cast<int64_t>(file->bytes().size());
     if (place.offset > file_size || size > file_size - place.offset) {
       return absl::DataLossError(absl::StrCat("external data file '", place.location,
                                               "' is too short: want ", size, " bytes from byte ",
-                                              place.offset, ", the file ends at byte ", file_size));
+                                              place.offset, ", the file ends at byte ", file_size,
+                                              "; copy or export the file again"));
     }
     const absl::Span<const std::byte> bytes = file->bytes().subspan(place.offset, size);
     return Bytes{bytes, std::move(file)};

@@ -72,8 +72,9 @@ std::string MakerOf(const google::protobuf::RepeatedPtrField<onnx::NodeProto>& n
 // The value of a Constant node; an error if it has none.
 absl::StatusOr<Tensor> ConstantOf(const Node& node, absl::string_view label) {
   if (node.attributes.size() != 1) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(label, ": want one attribute with the value, got ", node.attributes.size()));
+    return absl::InvalidArgumentError(absl::StrCat(label,
+                                                   ": want one attribute with the value, got ",
+                                                   node.attributes.size(), "; correct the model"));
   }
   const Attribute::Variant& value = node.attributes.front().value;
   if (const auto* tensor = std::get_if<Tensor>(&value)) return *tensor;
@@ -92,8 +93,8 @@ absl::StatusOr<Tensor> ConstantOf(const Node& node, absl::string_view label) {
   if (const auto* ss = std::get_if<std::vector<std::string>>(&value)) {
     return Tensor::Strings(length(*ss), *ss);
   }
-  return absl::InvalidArgumentError(
-      absl::StrCat(label, ": attribute '", node.attributes.front().name, "' is not a value"));
+  return absl::InvalidArgumentError(absl::StrCat(
+      label, ": attribute '", node.attributes.front().name, "' is not a value; correct the model"));
 }
 
 }  // namespace
@@ -171,8 +172,8 @@ absl::Status GraphReader::AddOrigin(const Node& node, const Place& place) {
 absl::Status GraphReader::ReadInputs(const onnx::GraphProto& proto, Scope& scope) {
   for (const onnx::ValueInfoProto& input : proto.input()) {
     if (input.name().empty()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(GraphLabel(proto), ": input ", scope.graph->inputs.size(), " has no name"));
+      return absl::InvalidArgumentError(absl::StrCat(
+          GraphLabel(proto), ": input ", scope.graph->inputs.size(), " has no name; give it one"));
     }
     const auto [it, is_new] = scope.names.try_emplace(input.name(), kNone);
     if (!is_new) {
@@ -198,9 +199,9 @@ absl::Status GraphReader::PlaceInitializer(const std::string& name, Tensor tenso
   }
   Value& value = scope.graph->values[it->second];
   if (value.type != DataType::kUndefined && value.type != tensor.type()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("initializer '", name, "' is ", DataTypeName(tensor.type()),
-                     ", but the input of that name is ", DataTypeName(value.type)));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "initializer '", name, "' is ", DataTypeName(tensor.type()),
+        ", but the input of that name is ", DataTypeName(value.type), "; correct the model"));
   }
   if (!is_new && scope.outer != nullptr) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -222,8 +223,8 @@ absl::Status GraphReader::ReadInitializers(const onnx::GraphProto& proto, Scope&
   const auto place = [&](const std::string& name, absl::StatusOr<Tensor> tensor) -> absl::Status {
     ANEMONE_RETURN_IF_ERROR(tensor.status());
     if (name.empty()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(GraphLabel(proto), ": initializer ", seen.size(), " has no name"));
+      return absl::InvalidArgumentError(absl::StrCat(GraphLabel(proto), ": initializer ",
+                                                     seen.size(), " has no name; give it one"));
     }
     return PlaceInitializer(name, *std::move(tensor), scope, seen);
   };

@@ -73,9 +73,9 @@ absl::Status GraphReader::ReadAttributes(const onnx::NodeProto& proto, const Pla
 absl::Status GraphReader::ReadReference(const AttributeProto& proto, const Place& place,
                                         Scope& scope, Node* node) {
   if (scope.call == nullptr) {
-    return absl::InvalidArgumentError(absl::StrCat(place.label, ": attribute '", proto.name(),
-                                                   "' refers to attribute '", proto.ref_attr_name(),
-                                                   "' of a function, but is not inside one"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        place.label, ": attribute '", proto.name(), "' refers to attribute '",
+        proto.ref_attr_name(), "' of a function, but is not inside one; correct the model"));
   }
   const auto found = scope.call->attribute_at.find(proto.ref_attr_name());
   if (found == scope.call->attribute_at.end()) return absl::OkStatus();
@@ -149,7 +149,8 @@ absl::StatusOr<Attribute> GraphReader::ReadAttribute(const AttributeProto& proto
       out.value = Attribute::Other{proto.SerializeAsString()};
       return out;
     case AttributeProto::SPARSE_TENSORS:
-      return absl::UnimplementedError(absl::StrCat(label(), ": sparse tensors are not supported"));
+      return absl::UnimplementedError(
+          absl::StrCat(label(), ": sparse tensors are not supported; store them dense"));
     default:
       return absl::InvalidArgumentError(absl::StrCat(label(), ": has no type; correct the model"));
   }

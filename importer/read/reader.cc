@@ -8,6 +8,7 @@
 #include "importer/read/check.h"
 #include "importer/read/functions.h"
 #include "importer/read/graph_reader.h"
+#include "importer/read/skeleton.h"
 #include "importer/read/tensor_reader.h"
 
 namespace anemone {
@@ -18,11 +19,13 @@ constexpr int64_t kOpsetsFromIr = 3;
 
 absl::Status ReadHeader(const onnx::ModelProto& proto, Model& model) {
   if (!proto.has_graph()) {
-    return absl::InvalidArgumentError("not an ONNX model, or damaged: there is no graph in it");
+    return absl::InvalidArgumentError(
+        absl::StrCat("not an ONNX model, or damaged: there is no graph in it", kWriteModelAgain));
   }
   model.ir_version = proto.ir_version();
   if (model.ir_version < 1) {
-    return absl::InvalidArgumentError("not an ONNX model, or damaged: it has no IR version");
+    return absl::InvalidArgumentError(
+        absl::StrCat("not an ONNX model, or damaged: it has no IR version", kWriteModelAgain));
   }
   if (model.ir_version > onnx::IR_VERSION) {
     return absl::InvalidArgumentError(

@@ -161,7 +161,7 @@ class Walker {
 absl::Status Walker::Damaged(Message message, size_t at, absl::string_view what) const {
   return absl::DataLossError(absl::StrCat("truncated, damaged or not an ONNX model: at byte ", at,
                                           ", in a ", kMessageNames[static_cast<int>(message)], ": ",
-                                          what));
+                                          what, kWriteModelAgain));
 }
 
 absl::StatusOr<uint64_t> Walker::ReadVarint(Message message, size_t* at, size_t end) const {
@@ -375,7 +375,8 @@ absl::StatusOr<std::unique_ptr<const Skeleton>> MakeSkeleton(absl::string_view f
       static_cast<int>(walker.skeleton().size()));
   stream.SetRecursionLimit(static_cast<int>(ValueOf(ModelLimit::kNesting)) + 10);
   if (!skeleton->proto.ParseFromCodedStream(&stream) || !stream.ConsumedEntireMessage()) {
-    return absl::DataLossError("damaged or not an ONNX model: protobuf cannot parse it");
+    return absl::DataLossError(
+        absl::StrCat("damaged or not an ONNX model: protobuf cannot parse it", kWriteModelAgain));
   }
   return skeleton;
 }

@@ -24,6 +24,9 @@ namespace anemone {
 // By default, payloads of at least this many bytes are left out of the proto.
 inline constexpr size_t kPayloadFrom = 1024;
 
+// The end of errors about files that are no model, or a part of one.
+inline constexpr char kWriteModelAgain[] = "; give an ONNX model, or copy or export it again";
+
 struct Payload {
   absl::Span<const std::byte> bytes;
   int field = 0;  // of TensorProto: raw_data, or float_data or double_data, packed

@@ -169,8 +169,9 @@ absl::StatusOr<Tensor> FromRaw(Reading& r) {
 
 absl::StatusOr<DataType> ReadDataType(int32_t number, absl::string_view what) {
   if (number <= 0 || number > kLastDataType) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(what, ": element type ", number, " is not known, want 1 to ", kLastDataType));
+    return absl::InvalidArgumentError(absl::StrCat(what, ": element type ", number,
+                                                   " is not known, want 1 to ", kLastDataType,
+                                                   "; correct the model"));
   }
   return static_cast<DataType>(number);
 }
@@ -180,7 +181,8 @@ absl::StatusOr<Tensor> TensorReader::Read(const TensorProto& proto, absl::string
   std::vector<int64_t> dims(proto.dims().begin(), proto.dims().end());
   const absl::StatusOr<int64_t> elements = ElementCount(dims);
   if (!elements.ok()) {
-    return absl::InvalidArgumentError(absl::StrCat(what, ": ", elements.status().message()));
+    return absl::InvalidArgumentError(
+        absl::StrCat(what, ": ", elements.status().message(), "; correct the model"));
   }
   if (ByteSize(type, dims) > ValueOf(ModelLimit::kTensorBytes)) {
     return OverLimit(ModelLimit::kTensorBytes,
@@ -194,7 +196,8 @@ absl::StatusOr<Tensor> TensorReader::Read(const TensorProto& proto, absl::string
     }
     if (*elements == 0) return Tensor::Zeros(type, std::move(r.dims));
     if (external_ == nullptr) {
-      return absl::InvalidArgumentError(absl::StrCat(what, ": external data cannot be read here"));
+      return absl::InvalidArgumentError(absl::StrCat(
+          what, ": external data cannot be read here; store the elements in the file itself"));
     }
     ANEMONE_ASSIGN_OR_RETURN(ExternalData::Bytes found, external_->Find(proto, r.size(), what));
     return Tensor::View(type, std::move(r.dims), found.bytes, std::move(found.owner));
@@ -209,7 +212,8 @@ absl::StatusOr<Tensor> TensorReader::ReadSparse(const onnx::SparseTensorProto& p
   const std::vector<int64_t> dims(proto.dims().begin(), proto.dims().end());
   const absl::StatusOr<int64_t> elements = ElementCount(dims);
   if (!elements.ok()) {
-    return absl::InvalidArgumentError(absl::StrCat(what, ": ", elements.status().message()));
+    return absl::InvalidArgumentError(
+        absl::StrCat(what, ": ", elements.status().message(), "; correct the model"));
   }
   const int bits = BitsOf(values.type());
   if (bits < 8) {
@@ -225,7 +229,7 @@ absl::StatusOr<Tensor> TensorReader::ReadSparse(const onnx::SparseTensorProto& p
   }
   const absl::Status bad = absl::InvalidArgumentError(
       absl::StrCat(what, ": the indices do not fit its dims ", DimsToString(dims), " and ",
-                   values.elements(), " values"));
+                   values.elements(), " values; correct the model"));
   const int64_t count = values.elements();
   const auto rank = static_cast<int64_t>(dims.size());
   if (values.dims().size() != 1) return bad;

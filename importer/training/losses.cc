@@ -67,7 +67,11 @@ absl::StatusOr<Loss> CrossEntropy(GraphWriter& w, const LossForm& form, ValueId 
                                   const TrainingOptions& options) {
   const Sizes sizes = w.dims(logits);
   const DataType type = w.value(logits).type;
-  if (sizes.empty()) return UsageError("loss: cross entropy needs logits with an axis of classes");
+  if (sizes.empty()) {
+    return UsageError(
+        "loss: cross entropy needs logits with an axis of classes; name another output, or use "
+        "mse");
+  }
   const auto rank = static_cast<int64_t>(sizes.size());
   int64_t axis = rank - 1;
   TrainingOptions::Target target;

@@ -247,37 +247,44 @@ void UpdateWriter::Write(const std::vector<Gradient>& gradients) {
   }
 }
 
-absl::Status OutOfRange(absl::string_view what, absl::string_view want) {
-  return UsageError(absl::StrCat("training: ", what, ": want ", want));
+absl::Status OutOfRange(absl::string_view what, double value, absl::string_view want) {
+  return UsageError(
+      absl::StrCat("training: ", what, " ", value, ": want ", want, "; give such a number"));
 }
 
 }  // namespace
 
 absl::Status CheckLearningRate(double rate) {
-  if (rate >= 0 && !std::isinf(rate)) return absl::OkStatus();
-  return OutOfRange("learning rate", "a finite number from 0");
+  if (rate >= 0 && std::isfinite(static_cast<float>(rate))) return absl::OkStatus();
+  return OutOfRange("learning rate", rate, "a number from 0 to 3.4e38");
 }
 
 absl::Status CheckOptions(const TrainingOptions& options) {
   const auto is_share = [](double value) { return value >= 0 && value < 1; };
   const std::string& optimizer = options.optimizer;
   if (optimizer != "sgd" && optimizer != "none" && !IsAdam(options)) {
-    return OutOfRange(absl::StrCat("optimizer '", Printable(optimizer), "'"), "sgd, adam or adamw");
+    return UsageError(
+        absl::StrCat("training: optimizer '", Printable(optimizer), "': want sgd, adam or adamw"));
   }
   ANEMONE_RETURN_IF_ERROR(CheckLearningRate(options.learning_rate));
-  if (!is_share(options.momentum)) return OutOfRange("momentum", "a number from 0 to below 1");
-  if (!is_share(options.beta1)) return OutOfRange("beta1", "a number from 0 to below 1");
-  if (!is_share(options.beta2)) return OutOfRange("beta2", "a number from 0 to below 1");
-  if (!(options.epsilon > 0)) return OutOfRange("epsilon", "a number above 0");
-  if (!(options.weight_decay >= 0)) return OutOfRange("weight decay", "a number from 0");
+  if (!is_share(options.momentum))
+    return OutOfRange("momentum", options.momentum, "a number from 0 to below 1");
+  if (!is_share(options.beta1))
+    return OutOfRange("beta1", options.beta1, "a number from 0 to below 1");
+  if (!is_share(options.beta2))
+    return OutOfRange("beta2", options.beta2, "a number from 0 to below 1");
+  if (!(options.epsilon > 0)) return OutOfRange("epsilon", options.epsilon, "a number above 0");
+  if (!(options.weight_decay >= 0))
+    return OutOfRange("weight decay", options.weight_decay, "a number from 0");
   if (!(options.clip >= 0) || std::isinf(options.clip)) {
-    return OutOfRange("clip", "a norm above 0, or 0 for no limit");
+    return OutOfRange("clip", options.clip, "a norm above 0, or 0 for no limit");
   }
   if (!(options.loss_scale >= 1 && options.loss_scale <= 32768)) {
-    return OutOfRange("loss scale", "a number from 1 to 32768");
+    return OutOfRange("loss scale", options.loss_scale, "a number from 1 to 32768");
   }
   if (options.accumulate < 1 || options.accumulate > 65536) {
-    return OutOfRange("accumulate", "a number from 1 to 65536");
+    return OutOfRange("accumulate", static_cast<double>(options.accumulate),
+                      "a number from 1 to 65536");
   }
   return absl::OkStatus();
 }

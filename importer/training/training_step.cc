@@ -210,7 +210,8 @@ absl::StatusOr<TrainingStep> MakeTrainingStep(Model model, const TrainingOptions
     }
   }
   if (gradients.empty()) {
-    return UsageError("the loss does not depend on any weight of the model");
+    return UsageError(
+        "the loss does not depend on any weight of the model; choose another output or loss");
   }
   const ValueId output = AddValue(graph, names.Fresh("training/loss/output"));
   writer.EmitTo(output, "Identity", {loss.value});

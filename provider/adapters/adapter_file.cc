@@ -31,6 +31,10 @@ constexpr absl::string_view kPrefix = "base_model.model.";
 
 absl::Status Invalid(const std::string& what) { return absl::InvalidArgumentError(what); }
 
+absl::Status WriteAgain(absl::string_view what) {
+  return Invalid(absl::StrCat(what, "; write the adapter again"));
+}
+
 absl::Status CheckFinite(const std::string& path, const std::string& name, const Tensor& tensor) {
   const NotFinite found = CountNotFinite(name, tensor);
   if (found.nans + found.infinities == 0) return absl::OkStatus();
@@ -50,7 +54,9 @@ class Config {
       return Annotated(mapped.status(), "the scale of an adapter is in the file next to it");
     }
     if ((*mapped)->text().size() > kLargestConfig) {
-      return absl::DataLossError(absl::StrCat(config.file_, ": larger than 1 MiB"));
+      return absl::DataLossError(absl::StrCat(
+          config.file_,
+          ": larger than 1 MiB, not a configuration of PEFT; write the adapter again"));
     }
     const auto json = ParseJson((*mapped)->text());
     if (!json.ok() || !json->is_object()) {
@@ -90,9 +96,11 @@ class Config {
   absl::Status Read(const Json& json) {
     bool uses_dora = false;
     ANEMONE_RETURN_IF_ERROR(ReadBool(json, "use_dora", uses_dora));
-    if (uses_dora) return absl::UnimplementedError("use_dora is not supported");
+    if (uses_dora) {
+      return absl::UnimplementedError("use_dora is not supported; train the adapter without it");
+    }
     ANEMONE_RETURN_IF_ERROR(ReadBool(json, "use_rslora", uses_root_));
-    if (!json.contains("lora_alpha")) return absl::DataLossError("want a number lora_alpha");
+    if (!json.contains("lora_alpha")) return WriteAgain("want a number lora_alpha");
     ANEMONE_ASSIGN_OR_RETURN(alpha_, AlphaOf("lora_alpha", json["lora_alpha"]));
     if (json.contains("r")) {
       ANEMONE_ASSIGN_OR_RETURN(rank_, RankOf("r", json["r"]));
@@ -104,19 +112,19 @@ class Config {
 
   static absl::Status ReadBool(const Json& json, const char* key, bool& value) {
     if (!json.contains(key)) return absl::OkStatus();
-    if (!json[key].is_boolean()) return Invalid(absl::StrCat("want true or false for ", key));
+    if (!json[key].is_boolean()) return WriteAgain(absl::StrCat("want true or false for ", key));
     value = json[key].get<bool>();
     return absl::OkStatus();
   }
 
   static absl::StatusOr<double> AlphaOf(const std::string& what, const Json& json) {
-    if (!json.is_number()) return absl::DataLossError(absl::StrCat("want a number ", what));
+    if (!json.is_number()) return WriteAgain(absl::StrCat("want a number ", what));
     return json.get<double>();
   }
 
   static absl::StatusOr<double> RankOf(const std::string& what, const Json& json) {
     const auto rank = json.is_number_integer() ? json.get<int64_t>() : 0;
-    if (rank <= 0) return Invalid(absl::StrCat("want a whole number above 0 for ", what));
+    if (rank <= 0) return WriteAgain(absl::StrCat("want a whole number above 0 for ", what));
     return static_cast<double>(rank);
   }
 
@@ -125,7 +133,7 @@ class Config {
                                                          const F& value_of) {
     std::vector<Pattern> patterns;
     if (!json.contains(name) || json[name].is_null()) return patterns;
-    if (!json[name].is_object()) return Invalid(absl::StrCat("want an object for ", name));
+    if (!json[name].is_object()) return WriteAgain(absl::StrCat("want an object for ", name));
     for (const auto& [key, json_value] : json[name].items()) {
       const std::string what = absl::StrCat(name, " '", Printable(key), "'");
       ANEMONE_ASSIGN_OR_RETURN(const double value, value_of(what, json_value));
@@ -177,25 +185,29 @@ absl::StatusOr<AdapterFile> ReadPeft(const std::string& path) {
                        "not supported"));
     }
     if (!IsFloating(tensor.type()) || tensor.dims().size() != 2 || tensor.elements() == 0) {
-      return Invalid(
+      return WriteAgain(
           absl::StrCat(path, ": tensor '", Printable(name), "': want a matrix of floats"));
     }
     ANEMONE_RETURN_IF_ERROR(CheckFinite(path, name, tensor));
     LowRank& low = adapter.modules[module];
     (matrix == 'A' ? low.a : low.b) = std::move(tensor);
   }
-  if (adapter.modules.empty()) return Invalid(absl::StrCat(path, ": it has no adapter"));
+  if (adapter.modules.empty()) {
+    return Invalid(absl::StrCat(path,
+                                ": it has no adapter; want tensors PATH.lora_A.weight and "
+                                "PATH.lora_B.weight, as PEFT writes them"));
+  }
   ANEMONE_ASSIGN_OR_RETURN(const Config config, Config::Beside(path));
   for (auto& [module, low] : adapter.modules) {
     ANEMONE_RETURN_IF_ERROR(CheckTime(Phase::kRead, [&] { return path; }));
     const std::string where = absl::StrCat(path, ": module '", Printable(module), "'");
     if (low.a.elements() == 0 || low.b.elements() == 0) {
-      return Invalid(absl::StrCat(where, ": want lora_A and lora_B, one is missing"));
+      return WriteAgain(absl::StrCat(where, ": want lora_A and lora_B, one is missing"));
     }
     const int64_t rank = low.a.dims()[0];
     if (low.b.dims()[1] != rank) {
-      return Invalid(absl::StrCat(where, ": lora_A ", DimsToString(low.a.dims()), " and lora_B ",
-                                  DimsToString(low.b.dims()), " have different ranks"));
+      return WriteAgain(absl::StrCat(where, ": lora_A ", DimsToString(low.a.dims()), " and lora_B ",
+                                     DimsToString(low.b.dims()), " have different ranks"));
     }
     ANEMONE_ASSIGN_OR_RETURN(low.scale, config.ScaleOf(module, rank));
   }

@@ -24,9 +24,9 @@ absl::StatusOr<Tensor> Placed(const Tensor& stored, double scale, const PortInfo
   const std::vector<int64_t> dims(port.dims.end() - 2, port.dims.end());
   const int64_t to_rows = dims[0], to_columns = dims[1];
   if (rows > to_rows || columns > to_columns) {
-    return absl::InvalidArgumentError(absl::StrCat("a matrix of ", DimsToString(stored.dims()),
-                                                   " does not fit the input of ",
-                                                   DimsToString(dims), " (transposed)"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("a matrix of ", DimsToString(stored.dims()), " does not fit the input of ",
+                     DimsToString(dims), " (transposed); give an adapter of this model"));
   }
   std::vector<double> placed(to_rows * to_columns, 0);
   for (int64_t r = 0; r < rows; ++r) {

@@ -10,8 +10,9 @@ namespace {
 constexpr uint64_t kMostHeaderBytes = 1 << 24;
 
 absl::Status Damaged(const std::string& path, absl::string_view what) {
-  return absl::DataLossError(absl::StrCat("file '", Printable(path), "': ", what,
-                                          "; it is not a complete checkpoint of anemone train"));
+  return absl::DataLossError(
+      absl::StrCat("file '", Printable(path), "': ", what,
+                   "; it is not a complete checkpoint of anemone train, give another"));
 }
 
 }  // namespace

@@ -224,7 +224,8 @@ class Finder {
 };
 
 absl::Status Damaged(absl::string_view what) {
-  return absl::DataLossError(absl::StrCat("the places of weights: ", what, "; they are damaged"));
+  return absl::DataLossError(
+      absl::StrCat("the places of weights: ", what, "; they are damaged, compile the model again"));
 }
 
 Json PlacesJson(const std::vector<ConstantPlace>& places) {

@@ -92,7 +92,7 @@ def zoo(
             require_target(name)
     for source in listed:
         if not os.path.exists(source):
-            raise FileNotFoundError(f"{source}: no such file or folder")
+            raise FileNotFoundError(f"{source}: no such file or folder; check the path")
     words = [command_path(), "zoo", *(f"./{path}" if path.startswith("-") else path for path in listed), "--json", "--output", os.fspath(output), "--target", ",".join(names),
              "--timeout", str(timeout), "--memory-limit", str(process_memory), "--executor", executor]
     for is_on, flag in ((compile, "compile"), (run, "run"), (retry_failed, "retry-failed"), (quiet, "quiet")):

@@ -192,6 +192,8 @@ class Training(unittest.TestCase):
         trainer = ane.Trainer(models.layered(), CROSS_ENTROPY, train_only=["w2", "b*"])
         trainer.step(next(batches(models.digits(), 32, 1)))
         self.assertEqual({"b1", "w2", "b2"}, set(trainer.weights))
+        with self.assertRaisesRegex(ValueError, "train_only: want patterns of names"):
+            ane.Trainer(models.layered(), CROSS_ENTROPY, train_only=[])
         saved = onnx.load_model_from_string(trainer.model())
         arrays = {i.name: onnx.numpy_helper.to_array(i) for i in saved.graph.initializer}
         old = {i.name: onnx.numpy_helper.to_array(i) for i in models.layered().graph.initializer}
@@ -291,7 +293,7 @@ class Training(unittest.TestCase):
             ({"loss": CROSS_ENTROPY, "optimizer": "adagrad"}, "sgd, adam or adamw"),
             ({"loss": CROSS_ENTROPY, "train_only": "v*"}, "matches none of the 4 weights"),
             ({"loss": CROSS_ENTROPY, "loss_scale": 1e9}, "from 1 to 32768"),
-            ({"loss": CROSS_ENTROPY, "lr": float("nan")}, "learning rate: want a finite number"),
+            ({"loss": CROSS_ENTROPY, "lr": float("nan")}, "learning rate nan: want a number from 0 to 3.4e38"),
             ({"loss": CROSS_ENTROPY, "batch": 16}, "batch 16: the model's sizes are fixed; 'x' has 32"),
             ({"loss": "output:logits"}, "more than one element"),
         ]:

@@ -153,7 +153,8 @@ class SelfTester {
 absl::StatusOr<std::string> Test(const Options& options) {
   ANEMONE_ASSIGN_OR_RETURN(const Json cases, ReadCaseList(options.self_test));
   if (cases.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat("file '", options.self_test, "': has no cases"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "file '", options.self_test, "': has no cases; docs/apple.md names a file with some"));
   }
   Progress progress(options.quiet);
   ANEMONE_ASSIGN_OR_RETURN(const Json document, SelfTester(progress).Run(cases));

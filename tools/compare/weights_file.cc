@@ -41,7 +41,8 @@ absl::StatusOr<std::map<std::string, Tensor>> ReadWeights(const std::string& pat
         absl::StrCat(path, ": want weights as .safetensors, .npz or .onnx"));
   }
   if (tensors.ok() && tensors->empty()) {
-    return absl::InvalidArgumentError(absl::StrCat(path, ": it has no tensor"));
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": it has no tensor; give a file with weights"));
   }
   return tensors;
 }

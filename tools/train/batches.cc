@@ -89,9 +89,9 @@ absl::StatusOr<Batches> Batches::Make(std::map<std::string, Tensor> arrays,
   for (const PortInfo& port : ports) {
     const auto found = arrays.find(port.name);
     if (found == arrays.end()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("the data has no array '", Printable(port.name), "' for the input of type ",
-                       port.type_text, " ", DimsToString(port.dims)));
+      return absl::InvalidArgumentError(absl::StrCat(
+          "the data has no array '", Printable(port.name), "' for the input of type ",
+          port.type_text, " ", DimsToString(port.dims), "; add it to the --data file"));
     }
     ANEMONE_ASSIGN_OR_RETURN(Tensor array, Converted(port.name, found->second, port.type));
     const std::vector<int64_t>& dims = array.dims();
@@ -105,7 +105,7 @@ absl::StatusOr<Batches> Batches::Make(std::map<std::string, Tensor> arrays,
     }
     if (fits && dims[0] == 0) {
       return absl::InvalidArgumentError(
-          absl::StrCat("array '", Printable(port.name), "' has no samples"));
+          absl::StrCat("array '", Printable(port.name), "' has no samples; give at least one"));
     }
     ANEMONE_RETURN_IF_ERROR(CheckNumbers(port.name, array));
     if (fits && first.empty()) {
@@ -115,12 +115,15 @@ absl::StatusOr<Batches> Batches::Make(std::map<std::string, Tensor> arrays,
     } else if (fits && (dims[0] != made.samples_ || port.dims[0] != made.batch_)) {
       return absl::InvalidArgumentError(
           absl::StrCat("arrays '", Printable(first), "' and '", Printable(port.name),
-                       "' have different numbers of samples: ", made.samples_, " and ", dims[0]));
+                       "' have different numbers of samples: ", made.samples_, " and ", dims[0],
+                       "; give as many of each"));
     }
     made.arrays_[port.name] = std::move(array);
   }
   if (first.empty()) {
-    return absl::InvalidArgumentError("the data has no array with samples along the first axis");
+    return absl::InvalidArgumentError(
+        "the data has no array with samples along the first axis; give an array of several "
+        "samples");
   }
   return made;
 }

@@ -42,9 +42,12 @@ absl::Status AddFolder(const std::string& folder, std::vector<ZooModel>& models)
       models.push_back(ModelAt(entries->path().string()));
     }
   }
-  if (error) return absl::NotFoundError(absl::StrCat(folder, ": ", error.message()));
+  if (error)
+    return absl::NotFoundError(
+        absl::StrCat(folder, ": ", error.message(), "; check its permissions"));
   if (models.size() > before) return absl::OkStatus();
-  return absl::NotFoundError(absl::StrCat(folder, ": there is no .onnx file in it"));
+  return absl::NotFoundError(
+      absl::StrCat(folder, ": there is no .onnx file in it; give a folder with models"));
 }
 
 std::string FileNameOf(const std::string& path) { return fs::path(path).filename().string(); }
@@ -99,12 +102,13 @@ absl::Status AddManifest(const std::string& path, std::vector<ZooModel>& models)
   }
   for (const Json& entry : list) {
     if (!entry.is_object())
-      return absl::InvalidArgumentError(absl::StrCat(path, ": a model is not an object"));
+      return absl::InvalidArgumentError(
+          absl::StrCat(path, ": a model is not an object; want {\"path\": \"net.onnx\"}"));
     const std::string own = TextAt(entry, "path");
     const std::string package = TextAt(entry, "package"), file_name = TextAt(entry, "file");
     if (own.empty() && (package.empty() || file_name.empty())) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(path, ": a model has no \"path\", and no \"package\" with \"file\""));
+      return absl::InvalidArgumentError(absl::StrCat(
+          path, ": a model has no \"path\", and no \"package\" with \"file\"; add one"));
     }
     if (own.empty() && !(IsPlainName(package) && IsPlainName(FileNameOf(file_name)))) {
       return absl::InvalidArgumentError(
@@ -157,7 +161,7 @@ absl::StatusOr<std::vector<ZooModel>> FindModels(const std::vector<std::string>&
     std::error_code error;
     const fs::file_status status = fs::status(source, error);
     if (!fs::exists(status))
-      return absl::NotFoundError(absl::StrCat(source, ": no such file or folder"));
+      return absl::NotFoundError(absl::StrCat(source, ": no such file or folder; check the path"));
     if (fs::is_directory(status)) {
       ANEMONE_RETURN_IF_ERROR(AddFolder(source, models));
     } else if (absl::EndsWith(source, ".json")) {

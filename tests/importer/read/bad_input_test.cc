@@ -340,8 +340,8 @@ TEST_P(BadInput, IsRefused) {
   const auto model = Import(GetParam().bytes());
   EXPECT_THAT(model, StatusIs(GetParam().code,
                               AllOf(StartsWith("model in memory: "), HasSubstr(GetParam().text))));
-  // One line, for the command line.
-  EXPECT_THAT(std::string(model.status().message()), Not(HasSubstr("\n")));
+  // One line for the command line, with a remedy.
+  EXPECT_THAT(std::string(model.status().message()), AllOf(HasSubstr("; "), Not(HasSubstr("\n"))));
 }
 
 INSTANTIATE_TEST_SUITE_P(All, BadInput, testing::ValuesIn(kBad), [](const auto& info) {
@@ -434,7 +434,7 @@ TEST_P(BadExternalData, IsRefused) {
       WithTensor([&](TensorProto& t) { SetExternal(t, bad.location, bad.offset, bad.length); });
   EXPECT_THAT(ImportFile(folder.Write("model/m.onnx", model), {}),
               StatusIs(bad.code, AllOf(HasSubstr("m.onnx: initializer 'w': external data"),
-                                       HasSubstr(bad.text))));
+                                       HasSubstr(bad.text), HasSubstr("; "))));
 }
 
 INSTANTIATE_TEST_SUITE_P(All, BadExternalData, testing::ValuesIn(kBadExternal),
