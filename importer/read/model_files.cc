@@ -116,6 +116,7 @@ std::vector<FileOfModel> OpenFilesOfModel(const std::string& path) {
   const auto file = MappedFile::Open(path);
   if (!file.ok()) return files;
   files[0].contents = *file;
+  if (!MayHaveExternalData((*file)->text())) return files;
   const auto skeleton = MakeSkeleton((*file)->text(), *file);
   if (!skeleton.ok()) return files;
   ExternalData external = ExternalData::BesideModel(path);

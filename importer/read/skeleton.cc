@@ -136,6 +136,7 @@ class Walker {
     return CheckStack();
   }
   const std::string& skeleton() const { return out_; }
+  bool has_locations() const { return has_locations_; }
   std::vector<Payload>& payloads() { return payloads_; }
 
  private:
@@ -154,6 +155,7 @@ class Walker {
   const size_t payload_from_;
   const int64_t most_bytes_, most_depth_, longest_string_;
   int deepest_ = 0;
+  bool has_locations_ = false;  // of tensors' data
   std::string out_;
   std::vector<Payload> payloads_;
 };
@@ -310,6 +312,7 @@ absl::Status Walker::WalkTensor(size_t begin, size_t end) {
           "at byte ", field.begin, ": a tensor is a segment of another, which is not supported ",
           "(ONNX Runtime refuses it too); store it whole"));
     }
+    has_locations_ |= field.number == TensorProto::kDataLocationFieldNumber;
     if (field.number != TensorProto::kRawDataFieldNumber &&
         field.number != TensorProto::kFloatDataFieldNumber &&
         field.number != TensorProto::kDoubleDataFieldNumber) {
@@ -379,6 +382,11 @@ absl::StatusOr<std::unique_ptr<const Skeleton>> MakeSkeleton(absl::string_view f
         absl::StrCat("damaged or not an ONNX model: protobuf cannot parse it", kWriteModelAgain));
   }
   return skeleton;
+}
+
+bool MayHaveExternalData(absl::string_view file) {
+  Walker walker(file, kPayloadFrom);
+  return !walker.WalkModel().ok() || walker.has_locations();
 }
 
 void AddPayload(absl::Span<const std::byte> bytes, Skeleton* skeleton, onnx::TensorProto* tensor) {

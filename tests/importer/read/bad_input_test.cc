@@ -6,6 +6,7 @@
 #include <random>
 
 #include "importer/importer.h"
+#include "importer/read/skeleton.h"
 #include "tests/importer/onnx_builder.h"
 
 namespace anemone {
@@ -443,6 +444,17 @@ INSTANTIATE_TEST_SUITE_P(All, BadExternalData, testing::ValuesIn(kBadExternal),
                            for (char& c : name) c = c == '-' ? '_' : c;
                            return name;
                          });
+
+TEST(MayHaveExternalData, IsSeenInInitializersAndAttributes) {
+  EXPECT_FALSE(MayHaveExternalData(ReluModel().SerializeAsString()));
+  EXPECT_FALSE(MayHaveExternalData(WithTensor([](TensorProto&) {})));
+  EXPECT_TRUE(MayHaveExternalData(WithTensor([](TensorProto& t) { SetExternal(t, "w.bin"); })));
+  EXPECT_TRUE(MayHaveExternalData(With([](auto& m) {
+    auto* attribute = m.mutable_graph()->mutable_node(0)->add_attribute();
+    SetExternal(*attribute->mutable_g()->add_node()->add_attribute()->mutable_t(), "w.bin");
+  })));
+  EXPECT_TRUE(MayHaveExternalData("hello"));
+}
 
 // The data of a model that is a link may be a link to a file next to the link's target, but not to
 // a file in another folder.
