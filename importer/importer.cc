@@ -5,13 +5,13 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 #include "base/deadline.h"
 #include "base/guarded.h"
 #include "base/mapped_file.h"
 #include "base/model_limits.h"
 #include "base/status_macros.h"
-#include "base/usage_error.h"
 #include "importer/last_row.h"
 #include "importer/model_part.h"
 #include "importer/new_weights.h"
@@ -107,8 +107,11 @@ absl::StatusOr<Model> GuardedImport(const std::string& where, const ImportOption
   if (status != model.status() && guarded(options).status() != model.status()) {
     status = model.status();
   }
-  const absl::Status line(status.code(), OneLine(absl::StrCat(where, ": ", status.message())));
-  return IsUsageError(status) ? AsUsageError(line) : line;
+  absl::Status line(status.code(), OneLine(absl::StrCat(where, ": ", status.message())));
+  status.ForEachPayload([&](absl::string_view url, const absl::Cord& payload) {
+    line.SetPayload(url, absl::Cord(OneLine(std::string(payload))));
+  });
+  return line;
 }
 
 absl::StatusOr<Model> ImportText(const std::string& where, absl::string_view file,

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
@@ -188,6 +189,15 @@ class SizeSearch {
 
 }  // namespace
 
+namespace {
+
+absl::Status WithRefusal(absl::Status status, absl::string_view refusal) {
+  status.SetPayload(kRefusalPayload, absl::Cord(refusal));
+  return status;
+}
+
+}  // namespace
+
 absl::Status ExplainSizes(const ImportOptions& options, const absl::Status& refusal,
                           const ImportAgain& import) {
   const bool has_sizes = !options.dims.empty() || !options.shapes.empty();
@@ -199,14 +209,16 @@ absl::Status ExplainSizes(const ImportOptions& options, const absl::Status& refu
   free.shapes.clear();
   const absl::StatusOr<Model> model = import(free);
   if (!model.ok()) return refusal;  // the model is refused at any size
-  if (!options.find_sizes) return AsUsageError(refusal);
+  const absl::string_view why = absl::StripSuffix(refusal.message(), kCheckerRemedy);
+  if (!options.find_sizes) return WithRefusal(AsUsageError(refusal), why);
   const ImportOptions guilty = GuiltyOnly(sized, import);
   const std::string fitting = SizeSearch(sized, *model, import).Run();
   const bool one = guilty.shapes.empty() && guilty.dims.size() == 1;
-  return UsageError(absl::StrCat(
+  const std::string text = absl::StrCat(
       absl::StrJoin(SizesOf(guilty), ", "), ": the model cannot have ",
-      one ? "this size" : "these sizes", ": ", absl::StripSuffix(refusal.message(), kCheckerRemedy),
-      "; ", fitting.empty() ? "give other sizes" : absl::StrCat("sizes that fit: ", fitting)));
+      one ? "this size" : "these sizes", ": ", why, "; ",
+      fitting.empty() ? "give other sizes" : absl::StrCat("sizes that fit: ", fitting));
+  return WithRefusal(UsageError(text), why);
 }
 
 }  // namespace anemone

@@ -12,13 +12,16 @@
 
 namespace anemone {
 
+// A payload of the error: why the model cannot have the sizes, without sizes and remedy.
+inline constexpr char kRefusalPayload[] = "anemone/refused-sizes";
+
 // Imports the model of the error once more, with other options.
 using ImportAgain = std::function<absl::StatusOr<Model>(const ImportOptions&)>;
 
 // `refusal` is the error of importing the model with `options`. Returns a UsageError as above if
 // the model can be imported without the sizes of `options`, so that these are the cause; else
 // `refusal`. Imports the model up to 81 times, in a few seconds; only once if
-// options.find_sizes is false, and then names neither sizes nor remedies.
+// options.find_sizes is false, and then names neither sizes nor remedies. It has kRefusalPayload.
 absl::Status ExplainSizes(const ImportOptions& options, const absl::Status& refusal,
                           const ImportAgain& import);
 

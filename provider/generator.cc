@@ -10,12 +10,14 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/cord.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/annotated.h"
 #include "base/printable.h"
 #include "base/status_macros.h"
 #include "base/usage_error.h"
+#include "importer/refused_sizes.h"
 #include "provider/compiled/compiled_model.h"
 #include "provider/decoder.h"
 #include "provider/ports.h"
@@ -67,15 +69,6 @@ std::optional<int64_t> RefusedIndex(absl::string_view message) {
   return index;
 }
 
-// Why a model cannot have sizes, without the sizes and the remedy (importer/refused_sizes.h).
-absl::string_view RefusedSize(absl::string_view message) {
-  for (const absl::string_view before : {"cannot have these sizes: ", "cannot have this size: "}) {
-    const size_t at = message.find(before);
-    if (at != absl::string_view::npos) message.remove_prefix(at + before.size());
-  }
-  return message.substr(0, message.find(';'));
-}
-
 }  // namespace
 
 struct Generator::State {
@@ -123,9 +116,10 @@ absl::Status Generator::State::RunTo(int64_t end) {
 absl::Status Generator::State::Explained(const absl::Status& status, int64_t end) const {
   const std::string context = absl::StrCat("generate: a context of ", end, " tokens");
   if (absl::IsResourceExhausted(status) && end > kSmallestPart) return Annotated(status, context);
-  if (IsUsageError(status) && past > 0) {
+  const auto refusal = status.GetPayload(kRefusalPayload);
+  if (refusal && past > 0) {
     return absl::InvalidArgumentError(
-        absl::StrCat(context, " is longer than the model can have: ", RefusedSize(status.message()),
+        absl::StrCat(context, " is longer than the model can have: ", std::string(*refusal),
                      "; give or generate fewer tokens"));
   }
   const std::optional<int64_t> index = RefusedIndex(status.message());

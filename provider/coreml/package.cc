@@ -17,6 +17,7 @@
 #include "base/status_macros.h"
 #include "engine/formats/mil_operations.h"
 #include "importer/opset/opset.h"
+#include "importer/read/bindings.h"
 #include "importer/read/model_files.h"
 #include "importer/simplify.h"
 #include "partitioner/plan_json.h"
@@ -46,14 +47,6 @@ struct Source {
   const PortWishes& wishes;
   const ModelText& text;
 };
-
-// "1x3x224x224", "batchx3x?x?".
-std::string ShapeText(const Shape& shape) {
-  return absl::StrJoin(shape, "x", [](std::string* out, const Dim& dim) {
-    if (dim.known()) return absl::StrAppend(out, dim.size);
-    absl::StrAppend(out, dim.symbol.empty() ? "?" : dim.symbol);
-  });
-}
 
 PackageText::Port Described(const Value& value, const Source& source) {
   const Shape shape = value.shape.value_or(Shape());

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "base/steady_now.h"
+#include "importer/read/bindings.h"
 #include "provider/crossing.h"
 #include "provider/ort_status.h"
 
@@ -38,13 +39,12 @@ bool Fits(const onnx::TypeProto& declared, DataType type, absl::Span<const int64
 }
 
 std::string TextOf(const onnx::TypeProto& type) {
-  std::string text(DataTypeName(static_cast<DataType>(type.tensor_type().elem_type())));
-  const char* before = " ";
+  Shape shape;
   for (const auto& size : type.tensor_type().shape().dim()) {
-    absl::StrAppend(&text, before, size.has_dim_value() ? absl::StrCat(size.dim_value()) : "?");
-    before = "x";
+    shape.push_back({.size = size.has_dim_value() ? size.dim_value() : -1});
   }
-  return text;
+  return absl::StrCat(DataTypeName(static_cast<DataType>(type.tensor_type().elem_type())),
+                      shape.empty() ? "" : " ", ShapeText(shape));
 }
 
 absl::Status CheckDeclared(const absl::flat_hash_map<std::string, onnx::TypeProto>& types,

@@ -41,6 +41,10 @@ struct Case {
   const char* fitting;  // how it ends
 };
 
+std::string ReasonOf(const absl::Status& status) {
+  return std::string(status.GetPayload(kRefusalPayload).value_or(absl::Cord()));
+}
+
 TEST(RefusedSizes, TheSizeTheNodeAndSizesThatFitAreNamed) {
   const Case cases[] = {
       {kPairs,
@@ -94,6 +98,7 @@ TEST(RefusedSizes, TheSizeTheNodeAndSizesThatFitAreNamed) {
                                        HasSubstr(c.node), EndsWith(c.fitting),
                                        Not(HasSubstr("onnx.checker")))));
     EXPECT_TRUE(IsUsageError(status));
+    EXPECT_THAT(ReasonOf(status), AllOf(StartsWith("node "), HasSubstr(c.node), Not(HasSubstr(";"))));
   }
 }
 
@@ -121,6 +126,7 @@ TEST(RefusedSizes, TheSearchIsAnOption) {
   const absl::Status status = ErrorAt(kPairs, {.dims = {{"n", 5}}, .find_sizes = false});
   EXPECT_THAT(status, StatusIs(absl::StatusCode::kInvalidArgument, Not(HasSubstr("that fit"))));
   EXPECT_TRUE(IsUsageError(status));
+  EXPECT_THAT(ReasonOf(status), StartsWith("node "));
 }
 
 }  // namespace
