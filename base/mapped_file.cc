@@ -19,17 +19,29 @@
 namespace anemone {
 namespace {
 
+const char* RemedyOf(int error) {
+  switch (error) {
+    case ENOMEM:
+    case ENODEV:
+      return "; give the process more memory, or copy the file to a disk whose files can be mapped";
+    case EMFILE:
+    case ENFILE:
+      return "; close files, or raise the number that may be open (ulimit -n)";
+    case EACCES:
+    case EPERM:
+      return "; make the file and its folders readable";
+    default:
+      return "; check the path and the disk";
+  }
+}
+
 absl::Status SystemError(const std::string& path, absl::string_view what) {
   const int error = errno;
   if (path.empty()) return absl::NotFoundError("the path of a file is empty; give a path");
   if (error == ENOENT || error == ENOTDIR)
     return absl::NotFoundError(absl::StrCat(path, ": no such file; check the path"));
   absl::Status status = absl::ErrnoToStatus(error, absl::StrCat(path, ": ", what));
-  if (error != ENOMEM && error != ENODEV) return status;
-  return absl::Status(status.code(),
-                      absl::StrCat(status.message(),
-                                   "; give the process more memory, or copy the file to a disk "
-                                   "whose files can be mapped"));
+  return absl::Status(status.code(), absl::StrCat(status.message(), RemedyOf(error)));
 }
 
 // A file up to this size is read: its few pages cost less to copy than to map. Measured on Linux.
@@ -129,7 +141,8 @@ absl::StatusOr<std::vector<std::byte>> Read(int file, size_t size, const std::st
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return SystemError(path, "cannot be read");
     if (got == 0)
-      return absl::DataLossError(absl::StrCat(path, ": became shorter while it was read"));
+      return absl::DataLossError(
+          absl::StrCat(path, ": became shorter while it was read; try again when it is written"));
     at += static_cast<size_t>(got);
   }
   return bytes;

@@ -189,8 +189,9 @@ class Weights {
 absl::StatusOr<std::string> BytesOf(const OnnxModel& model, absl::string_view where) {
   std::string bytes;
   if (model.proto.SerializeToString(&bytes)) return bytes;
-  return absl::ResourceExhaustedError(
-      absl::StrCat(where, ": want a model below 2 GiB without its large constants"));
+  return absl::ResourceExhaustedError(absl::StrCat(
+      where,
+      ": want a model below 2 GiB without its large constants; store more of it as weights"));
 }
 
 CpuValue::Kind KindOf(ONNXType type) {

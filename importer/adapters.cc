@@ -231,11 +231,13 @@ absl::Status AddAdapterInputs(const AdapterModules& modules, Model& model) {
     Node& node = graph.nodes[product->node];
     if (after.contains(product->node)) {
       return absl::InvalidArgumentError(
-          absl::StrCat("adapter: the module '", module, "' is named twice, by different paths"));
+          absl::StrCat("adapter: the module '", module,
+                       "' is named twice, by different paths; write the adapter again"));
     }
     if (IntOr(node, "transA", 0) != 0 || product->k < 1 || product->n < 1) {
-      return absl::InvalidArgumentError(absl::StrCat("adapter: the product of module '", module,
-                                                     "' has a form that cannot take one"));
+      return absl::InvalidArgumentError(absl::StrCat(
+          "adapter: the product of module '", module,
+          "' has a form that cannot take one; add the adapter to the model before the export"));
     }
     ValueId matrices[2];
     for (int i : {0, 1}) {

@@ -26,9 +26,9 @@ namespace {
 absl::StatusOr<bool> Truth(const RunValue& value) {
   ANEMONE_ASSIGN_OR_RETURN(const Tensor tensor, value.ToTensor());
   if (IsOneBool(tensor)) return BoolAt(tensor, 0);
-  return absl::InvalidArgumentError(absl::StrCat("condition: want one bool, found ",
-                                                 DataTypeName(tensor.type()), " ",
-                                                 DimsToString(tensor.dims())));
+  return absl::InvalidArgumentError(
+      absl::StrCat("condition: want one bool, found ", DataTypeName(tensor.type()), " ",
+                   DimsToString(tensor.dims()), "; correct the model"));
 }
 
 // Bodies may declare their counter or condition as a vector of one element.
@@ -193,9 +193,9 @@ absl::StatusOr<std::vector<RunValue>> ControlFlow::RunLoop(const Call& call) con
   if (HasInput(node_, 0)) {
     ANEMONE_ASSIGN_OR_RETURN(const Tensor limit, call.inputs[0].ToTensor());
     if (limit.type() != DataType::kInt64 || limit.elements() != 1) {
-      return absl::InvalidArgumentError(absl::StrCat("trip count: want one int64, found ",
-                                                     DataTypeName(limit.type()), " ",
-                                                     DimsToString(limit.dims())));
+      return absl::InvalidArgumentError(
+          absl::StrCat("trip count: want one int64, found ", DataTypeName(limit.type()), " ",
+                       DimsToString(limit.dims()), "; correct the model"));
     }
     trips = limit.at<int64_t>(0);
   }
@@ -235,7 +235,7 @@ absl::StatusOr<std::vector<RunValue>> ControlFlow::RunScan(const Call& call) con
     if (length == scanned[0].dims()[at[0]]) continue;
     return absl::InvalidArgumentError(
         absl::StrCat("scan inputs: want the same length for all, found ", scanned[0].dims()[at[0]],
-                     " and ", length));
+                     " and ", length, "; correct the model or its inputs"));
   }
   const int64_t length = scanned[0].dims()[at[0]];
   std::vector<RunValue> given(call.inputs.begin(), call.inputs.end());

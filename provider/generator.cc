@@ -97,7 +97,7 @@ absl::Status Generator::State::RunTo(int64_t end) {
     if (past + part > most_rows) {
       return absl::InvalidArgumentError(absl::StrCat("generate: a context of ", past + part,
                                                      " tokens is longer than the model's cache of ",
-                                                     most_rows));
+                                                     most_rows, "; give or generate fewer tokens"));
     }
     ANEMONE_ASSIGN_OR_RETURN(auto inputs,
                              DecoderInputs(names, session.inputs(), tokens, past, past + part));
@@ -143,8 +143,11 @@ Generator::~Generator() = default;
 
 absl::StatusOr<Generator> Generator::Of(absl::StatusOr<Session> session) {
   ANEMONE_RETURN_IF_ERROR(session.status());
-  if (session->StatePairs().empty())
-    return absl::InvalidArgumentError("generate: the model has no cache");
+  if (session->StatePairs().empty()) {
+    return absl::InvalidArgumentError(
+        "generate: the model has no cache; export it with past and present values, or name them "
+        "with --state");
+  }
   ANEMONE_ASSIGN_OR_RETURN(Names names, DecoderNames(*session));
   const int64_t most_rows = MostRows(*session);
   return Generator(std::make_unique<State>(
@@ -182,7 +185,9 @@ absl::Status Generator::Start(absl::Span<const int64_t> prompt, const Sampling& 
 absl::Status Generator::StartBatch(absl::Span<const std::vector<int64_t>> prompts,
                                    const Sampling& sampling) {
   ANEMONE_RETURN_IF_ERROR(CheckSampling(sampling));
-  if (prompts.empty()) return absl::InvalidArgumentError("generate: there is no prompt");
+  if (prompts.empty()) {
+    return absl::InvalidArgumentError("generate: there is no prompt; give at least one");
+  }
   for (const std::vector<int64_t>& prompt : prompts) {
     if (prompt.empty()) {
       return absl::InvalidArgumentError("generate: the prompt has no token; give at least one");
@@ -195,7 +200,8 @@ absl::Status Generator::StartBatch(absl::Span<const std::vector<int64_t>> prompt
     for (const int64_t token : prompt) {
       if (token >= 0 && token <= std::numeric_limits<int32_t>::max()) continue;
       return absl::InvalidArgumentError(
-          absl::StrCat("generate: token ", token, " is not a number from 0 to 2147483647"));
+          absl::StrCat("generate: token ", token,
+                       " is not a number from 0 to 2147483647; give tokens of the vocabulary"));
     }
   }
   if (prompts.size() > 1 && !TakesBatches()) {

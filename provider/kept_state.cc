@@ -295,7 +295,8 @@ absl::StatusOr<Tensor> KeptState::Read(const std::string& input) {
     const auto first = FirstValue(pair, {});
     if (!first.ok()) {
       return absl::FailedPreconditionError(
-          absl::StrCat("state '", Printable(input), "': has no shape before the first run"));
+          absl::StrCat("state '", Printable(input),
+                       "': has no shape before the first run; run the session first"));
     }
     return first->Copy();
   }

@@ -58,7 +58,8 @@ absl::StatusOr<Surfaces> Surfaces::Of(std::shared_ptr<CurrentModel> model,
       return absl::InvalidArgumentError(absl::StrCat(
           "surfaces: '", Printable(name),
           input == nullptr && output == nullptr ? "' is no input or output of the model"
-                                                : "' is given twice, or an input and an output"));
+                                                : "' is given twice, or an input and an output",
+          "; give names of inputs and outputs, each once"));
     }
     State::Port port = {.name = name, .is_input = input != nullptr};
     port.info = port.is_input ? *input : *output;

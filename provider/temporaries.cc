@@ -225,7 +225,7 @@ absl::StatusOr<std::unique_ptr<Temporary>> Temporary::Make(const std::string& pa
     made.reset();  // a folder may have been made
     return absl::ErrnoToStatus(problem, "cannot be written");
   }
-  return absl::AbortedError("there is no free name for a temporary file");
+  return absl::AbortedError("there is no free name for a temporary file; try again");
 }
 
 Temporary::~Temporary() {

@@ -186,10 +186,9 @@ absl::StatusOr<std::map<ValueId, ValueId>> WriteGradients(Model& model, NameScop
     context.set_place(PlaceAt(graph, node, "gradient"), node.origins);
     const GradientRule& rule = OperatorOf(node).gradient;
     if (rule.vjp == nullptr) {
-      return context.Refuse(absl::StrCat(
-          node.op_type, " has no gradient",
-          rule.refused == nullptr ? "" : absl::StrCat(": ", rule.refused),
-          "; train only weights whose way to the loss does not lead through it (--train-only)"));
+      return context.Refuse(
+          absl::StrCat(node.op_type, " has no gradient",
+                       rule.refused == nullptr ? "" : absl::StrCat(": ", rule.refused)));
     }
     ANEMONE_RETURN_IF_ERROR(rule.vjp(context));
     for (const auto& [k, part] : context.given()) add(context, node.inputs[k], part);

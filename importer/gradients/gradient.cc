@@ -20,7 +20,9 @@ absl::StatusOr<Sizes> GradientContext::IntsOfInput(size_t i, Sizes fallback) con
 }
 
 absl::Status GradientContext::Refuse(absl::string_view what) const {
-  return absl::InvalidArgumentError(absl::StrCat(NodeLabel(model_, node_), ": ", what));
+  return absl::InvalidArgumentError(absl::StrCat(
+      NodeLabel(model_, node_), ": ", what,
+      "; train only weights whose way to the loss does not lead through it (--train-only)"));
 }
 
 }  // namespace anemone

@@ -95,8 +95,8 @@ absl::StatusOr<bool> TrainedBatchNormalization(Context& g) {
   const bool of_batch = IntOr(g.node(), "training_mode", 0) != 0;
   if (of_batch && (g.output(1) != kNone || g.output(2) != kNone)) {
     return g.Refuse(
-        "BatchNormalization with running statistics as outputs is not trained; export the model "
-        "in training mode without them, or in inference mode");
+        "BatchNormalization with running statistics as outputs is not trained (export the model "
+        "in training mode without them, or in inference mode)");
   }
   if (!of_batch && !g.wants(1) && !g.wants(2)) return false;
   const Sizes dims = g.in_dims(0);

@@ -12,6 +12,7 @@
 #include "base/status_macros.h"
 #include "importer/edit.h"
 #include "importer/importer.h"
+#include "importer/infer/infer.h"
 #include "importer/operators/operators.h"
 #include "importer/read/check.h"
 
@@ -30,7 +31,7 @@ absl::StatusOr<std::vector<int64_t>> CountableDims(const Model& model, const Nod
   const absl::StatusOr<int64_t> count = ElementCount(dims);
   if (count.ok()) return dims;
   return absl::InvalidArgumentError(absl::StrCat(NodeLabel(model, node), ": output '", output.name,
-                                                 "': ", count.status().message()));
+                                                 "': ", count.status().message(), kCheckerRemedy));
 }
 
 std::optional<Tensor> FromShapeData(const ShapeData& data, ValueId id, const Value& value) {

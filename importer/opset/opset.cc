@@ -305,7 +305,8 @@ absl::Status LiftContext::EmitLifted(Node node) {
 }
 
 absl::Status LiftContext::Refuse(absl::string_view what) const {
-  return absl::InvalidArgumentError(absl::StrCat(NodeLabel(model_, node_), ": ", what));
+  return absl::InvalidArgumentError(absl::StrCat(
+      NodeLabel(model_, node_), ": ", what, "; correct the model, or export it for a newer opset"));
 }
 
 absl::Status BringToWorkingOpset(Model& model) {

@@ -46,7 +46,9 @@ absl::StatusOr<Compiled> CompileModel(const std::string& path, const Settings& g
     ANEMONE_ASSIGN_OR_RETURN(
         made.line, PlanIntoFolder(folder->path(), sources, made.weights_version, std::move(setup)));
     const fs::path beside = fs::path(path).parent_path();
-    if (sources.size() != files.size()) return absl::NotFoundError("a file cannot be read");
+    if (sources.size() != files.size()) {
+      return absl::NotFoundError("a file of the model cannot be read; make all of them readable");
+    }
     std::vector<std::string> names;
     for (size_t i = 0; i < files.size(); ++i) {
       const fs::path file = files[i].path;

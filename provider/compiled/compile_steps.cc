@@ -46,7 +46,8 @@ class FolderStore : public ProgramStore {
   const std::vector<Tensor> sources_;  // as the program refers to them
   const std::string version_;
   mutable absl::Status stored_ = absl::FailedPreconditionError(
-      "the policy keeps every node on the CPU, so there is nothing to compile");
+      "the policy keeps every node on the CPU, so there is nothing to compile; run the "
+      "model itself, or give another --policy");
 };
 
 }  // namespace

@@ -132,7 +132,8 @@ absl::Status RewriteProgram(const std::string& folder, const CompiledModel& mode
     packaged.push_back(segment.placement == Placement::kEngine ? next++ : -1);
   }
   if (next != static_cast<int>(package.segments.size())) {
-    return absl::DataLossError("a compiled model has other segments than its plan");
+    return absl::DataLossError(
+        "a compiled model has other segments than its plan; compile the model again");
   }
   PutInto(*model.planned().facts.places, changed, derived, sources, packaged, package);
   return SaveProgram(to, std::move(package), version);

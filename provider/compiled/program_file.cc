@@ -41,7 +41,9 @@ absl::StatusOr<Package> ReadProgram(const std::string& folder, const std::vector
   auto package = ReadPackage(file->text(), file, sources);
   if (!package.ok()) return Annotated(package.status(), path);
   const std::optional<Tensor> held = TakeExtension(*package, kVersionSection);
-  if (!held) return absl::DataLossError(absl::StrCat(path, ": not of a compiled model"));
+  if (!held)
+    return absl::DataLossError(
+        absl::StrCat(path, ": not of a compiled model; compile the model again"));
   if (BytesText(*held) != version) {
     return absl::FailedPreconditionError(
         absl::StrCat(path, ": it was compiled with other weights; compile the model again"));

@@ -170,7 +170,8 @@ class EntryWriter {
     for (ValueId v : segment.outputs) node.add_output(NameOf(v));
     for (const auto* values : {&segment.inputs, &segment.outputs}) {
       for (ValueId v : *values) {
-        if (NameOf(v).empty()) return absl::UnimplementedError("package: a value has no name");
+        if (NameOf(v).empty())
+          return absl::UnimplementedError("package: a value has no name; export the model again");
         if (described_.count(v) == 0) Describe(v, out().add_value_info());
       }
     }
@@ -216,7 +217,8 @@ class EntryWriter {
     onnx::AttributeProto& text = AddAttribute("model", node);
     text.set_type(onnx::AttributeProto::STRING);
     if (!made.proto.SerializeToString(text.mutable_s())) {
-      return absl::ResourceExhaustedError("package: a CPU segment is too large");
+      return absl::ResourceExhaustedError(
+          "package: a CPU segment is too large; store its weights as external data");
     }
     return absl::OkStatus();
   }

@@ -55,7 +55,8 @@ absl::StatusOr<std::string> WithWeights(absl::string_view file, const Graph& as_
     }
     bytes += static_cast<int64_t>(tensor.ByteSizeLong());
     if (bytes >= kMostBytes) {
-      return absl::ResourceExhaustedError("the trained model would exceed 2 GiB");
+      return absl::ResourceExhaustedError(
+          "the trained model would exceed 2 GiB; save a checkpoint instead");
     }
   }
   for (onnx::NodeProto& node : *model.mutable_graph()->mutable_node()) {

@@ -172,7 +172,7 @@ absl::StatusOr<double> Trainer::State::Run(const std::map<std::string, Tensor>& 
   for (const auto& [name, tensor] : given) {
     if (FindPort(inputs, name) != nullptr) continue;
     return absl::InvalidArgumentError(
-        absl::StrCat("input '", Printable(name), "': training has no such input"));
+        absl::StrCat("input '", Printable(name), "': training has no such input; leave it out"));
   }
   ANEMONE_RETURN_IF_ERROR(CheckLabels(given));
   std::map<std::string, Tensor> all = step.Numbers(runs, rate);
@@ -238,7 +238,8 @@ absl::StatusOr<Tensor> Trainer::Weight(const std::string& name) const {
     }
   }
   return absl::NotFoundError(
-      absl::StrCat("weight '", Printable(name), "': it is not one that is trained"));
+      absl::StrCat("weight '", Printable(name),
+                   "': it is not one that is trained; give one of the trainer's weights"));
 }
 
 absl::StatusOr<double> Trainer::Step(const std::map<std::string, Tensor>& inputs) {

@@ -215,8 +215,8 @@ absl::StatusOr<std::map<std::string, Tensor>> ReadArrayFolder(const std::string&
                              ReadArrayFile(file.path().string()));
   }
   if (error) {
-    return absl::NotFoundError(
-        absl::StrCat("folder '", path, "': cannot be read: ", error.message()));
+    return absl::NotFoundError(absl::StrCat(
+        "folder '", path, "': cannot be read: ", error.message(), "; make it readable"));
   }
   return arrays;
 }

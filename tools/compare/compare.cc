@@ -75,8 +75,9 @@ absl::StatusOr<std::vector<double>> Doubles(const Tensor& t) {
       read(int64_t());
       return values;
     default:
-      return absl::UnimplementedError(
-          absl::StrCat("cannot be compared: elements of type ", DataTypeName(t.type())));
+      return absl::UnimplementedError(absl::StrCat("cannot be compared: elements of type ",
+                                                   DataTypeName(t.type()),
+                                                   "; compare an output of numbers"));
   }
 }
 

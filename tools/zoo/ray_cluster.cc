@@ -69,7 +69,8 @@ absl::StatusOr<std::unique_ptr<RayCluster>> RayCluster::Start(const ZooWork& wor
   std::unique_ptr<RayCluster> cluster(
       new RayCluster(child, sockets[0], std::move(python), std::move(err)));
   if (child < 0) {
-    return absl::ResourceExhaustedError("--executor ray: a process cannot be started");
+    return absl::ResourceExhaustedError(
+        "--executor ray: a process cannot be started; end other processes, or raise ulimit -u");
   }
   ANEMONE_RETURN_IF_ERROR(cluster->SendLine({{"version", kVersion},
                                              {"address", address},

@@ -104,11 +104,13 @@ absl::Status Results::Add(Json line) {
       file >= 0 && write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size());
   const int problem = errno;
   if (file >= 0 && close(file) != 0 && written) {
-    return absl::ResourceExhaustedError(absl::StrCat(path_, ": ", std::strerror(errno)));
+    return absl::ResourceExhaustedError(absl::StrCat(path_, ": ", std::strerror(errno),
+                                                     "; free space on the disk, and run it again"));
   }
   if (!written) {
     return absl::ResourceExhaustedError(
-        absl::StrCat(path_, ": cannot be written: ", std::strerror(problem)));
+        absl::StrCat(path_, ": cannot be written: ", std::strerror(problem),
+                     "; free space on the disk, and run it again"));
   }
   std::string path = TextAt(line, "path");
   lines_.insert_or_assign(std::move(path), std::move(line));
