@@ -98,7 +98,8 @@ TEST(RefusedSizes, TheSizeTheNodeAndSizesThatFitAreNamed) {
                                        HasSubstr(c.node), EndsWith(c.fitting),
                                        Not(HasSubstr("onnx.checker")))));
     EXPECT_TRUE(IsUsageError(status));
-    EXPECT_THAT(ReasonOf(status), AllOf(StartsWith("node "), HasSubstr(c.node), Not(HasSubstr(";"))));
+    EXPECT_THAT(ReasonOf(status),
+                AllOf(StartsWith("node "), HasSubstr(c.node), Not(HasSubstr(";"))));
   }
 }
 
