@@ -215,10 +215,15 @@ void RunStrassen(const PackedConv::State& state, const Half* x, Half* y, const E
   const ConvGeometry& g = state.geometry;
   const int64_t copies = g.batch * g.groups;
   const int64_t most_pairs = kBlockDepth * kBlockColumns / g.depth() / kPairColumns;
+  const int64_t paired = PairedColumns(g), threads = ThreadCount();
   const Cut cut =
-      CutBlocks({g.group_out, PairedColumns(g)},
+      CutBlocks({g.group_out, paired},
                 {kBlockRows, std::max<int64_t>(most_pairs, 2) * kPairColumns},
-                {kGroupRows, kPairColumns}, {.b_rows = 12, .a_columns = 7}, copies, ThreadCount());
+                {kGroupRows, kPairColumns}, {.b_rows = 12, .a_columns = 7}, copies, threads);
+  // With one task along the columns, or one thread, the task at the end computes the columns that
+  // are not in pairs, with the weights that it has packed. Otherwise that would make the other
+  // threads wait, so all tasks along the columns compute them, each for some of the rows.
+  const bool divides_rest = threads > 1 && cut.by_columns > 1 && paired < g.positions();
   const int64_t panels = CeilDiv(g.group_out, kPanelRows);
   const auto run = [&](int64_t begin, int64_t end) {
     for (int64_t task = begin; task < end; ++task) {
@@ -238,7 +243,15 @@ void RunStrassen(const PackedConv::State& state, const Half* x, Half* y, const E
       t.row = rows.first;
       t.rows = rows.size();
       t.column = columns.first;
-      t.columns = (columns.last == PairedColumns(g) ? g.positions() : columns.last) - t.column;
+      t.columns = (divides_rest || columns.last < paired ? columns.last : g.positions()) - t.column;
+      HWY_DYNAMIC_DISPATCH(ComputeStrassen)(t);
+      if (!divides_rest) continue;
+      const Part rest(t.rows, kGroupRows, block % cut.by_columns, cut.by_columns);
+      if (rest.size() == 0) continue;
+      t.row += rest.first;
+      t.rows = rest.size();
+      t.column = paired;
+      t.columns = g.positions() - paired;
       HWY_DYNAMIC_DISPATCH(ComputeStrassen)(t);
     }
   };
