@@ -216,10 +216,9 @@ void RunStrassen(const PackedConv::State& state, const Half* x, Half* y, const E
   const int64_t copies = g.batch * g.groups;
   const int64_t most_pairs = kBlockDepth * kBlockColumns / g.depth() / kPairColumns;
   const int64_t paired = PairedColumns(g), threads = ThreadCount();
-  const Cut cut =
-      CutBlocks({g.group_out, paired},
-                {kBlockRows, std::max<int64_t>(most_pairs, 2) * kPairColumns},
-                {kGroupRows, kPairColumns}, {.b_rows = 12, .a_columns = 7}, copies, threads);
+  const Cut cut = CutBlocks(
+      {g.group_out, paired}, {kBlockRows, std::max<int64_t>(most_pairs, 2) * kPairColumns},
+      {kGroupRows, kPairColumns}, {.b_rows = 12, .a_columns = 7}, copies, threads);
   // With one task along the columns, or one thread, the task at the end computes the columns that
   // are not in pairs, with the weights that it has packed. Otherwise that would make the other
   // threads wait, so all tasks along the columns compute them, each for some of the rows.

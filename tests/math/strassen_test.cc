@@ -23,7 +23,7 @@ const StrassenCase kStrassenCases[] = {
     {"whole_blocks", {1, 128, 16, 12, 128, 1, {}}}, {"ends", {1, 136, 13, 13, 147, 1, {}}},
     {"narrow_pair", {1, 120, 1, 185, 96, 1, {}}},   {"left_over", {1, 128, 10, 25, 100, 1, {}}},
     {"batch", {3, 192, 8, 12, 64, 1, {}}},          {"groups", {2, 256, 10, 10, 288, 2, {}}},
-    {"passes", {1, 520, 8, 12, 64, 1, {}}},
+    {"passes", {1, 520, 8, 12, 64, 1, {}}},         {"few_left_over", {1, 520, 14, 14, 112, 1, {}}},
 };
 
 std::vector<Half> Input(const ConvShape& s) {
