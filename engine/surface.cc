@@ -10,6 +10,7 @@
 #include "device_limit_table.h"  // generated
 
 namespace anemone {
+
 int64_t SurfaceLayout::bytes() const {
   return SaturatedProduct(SaturatedProduct(strides[0], dims.n()), BytesOf(format));
 }
