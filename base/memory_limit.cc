@@ -51,8 +51,8 @@ std::shared_ptr<const void> TakeAnyMemory(int64_t bytes) {
     state->taken -= bytes;
     const std::string place = AnyWorkPlace::Current();
     throw MemoryLimitReached(absl::StrCat(
-        place, place.empty() ? "" : ": ", state->work, " needs ", BytesText(bytes),
-        " more memory, beside ", BytesText(before), "; the memory limit is ",
+        place, place.empty() ? "" : ": ", state->work, " needs ", BytesText(bytes), " more memory",
+        before == 0 ? "" : absl::StrCat(", beside ", BytesText(before)), "; the memory limit is ",
         BytesText(state->limit), "; raise the limit (--memory-limit), or bind smaller dimensions"));
   }
   return {nullptr, [state, bytes](const void*) { state->taken -= bytes; }};

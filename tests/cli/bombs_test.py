@@ -160,6 +160,7 @@ class MemoryLimits(AttackTest):
                 self.assertLess(int(done.stdout.split()[-1]) >> 10, 150 if limit == "50M" else 100)  # MiB
                 self.assertEqual([], list(output.iterdir()))
 
+    def test_a_compiled_folder_is_refused_as_its_model_is(self):
         """Also one of 4 KB, whose weights are given by their shape and one number."""
         fills = "".join(f"f{i} = ConstantOfShape<value = float[1] {{{i + 1}.5}}>(s) v{i + 1} = MatMul(v{i}, f{i}) "
                         for i in range(4))
