@@ -7,13 +7,24 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
+#include "base/printable.h"
 #include "base/status_macros.h"
 #include "importer/edit.h"
+#include "importer/infer/no_elements.h"
 #include "importer/opset/opsets.h"
+#include "provider/operand_guards.h"
 #include "provider/surface_plan.h"
 
 namespace anemone {
 namespace {
+
+bool HasNodeWithoutElements(const Graph& graph, const std::vector<NodeId>& nodes) {
+  return std::any_of(nodes.begin(), nodes.end(), [&](NodeId id) {
+    const auto operands = OperandsWithoutElements(graph, graph.nodes[id]);
+    return std::any_of(operands.begin(), operands.end(),
+                       [](const NeededOperand& operand) { return operand.has_none; });
+  });
+}
 
 // Finds the file's nodes that compute a CPU segment.
 class FileNodes {
@@ -40,10 +51,15 @@ class FileNodes {
     if (!nodes) return std::nullopt;
     auto opsets = CommonOpsets(file_, *nodes);
     if (!opsets.ok()) return std::nullopt;
+    if (HasNodeWithoutElements(file_, *nodes)) return std::nullopt;
     auto model = ToOnnx(file_, *nodes, inputs, outputs, {.opsets = *std::move(opsets)});
     if (!model.ok()) return std::nullopt;
+    GuardOperands(file_, *nodes, *model);
     return *std::move(model);
   }
+
+  // The file's graph with the types and shapes of the imported one.
+  const Graph& file() const { return file_; }
 
  private:
   static constexpr int kNowhere = -1, kSeveral = -2;
@@ -217,16 +233,25 @@ absl::Status CheckForRuntime(const Graph& graph, const Plan& plan) {
     if (segment.placement != Placement::kCpu) continue;
     for (const NodeId id : segment.nodes) {
       const Node& node = graph.nodes[id];
-      if (!node.domain.empty() || node.op_type != "GRU") continue;
-      const std::optional<Shape>& shape = graph.values[node.inputs[0]].shape;
-      if (!shape || shape->empty() || shape->front().size != 0) continue;
-      return absl::UnimplementedError(
-          absl::StrCat(ShortLabel(graph, node),
-                       ": a sequence of 0 steps, for which ONNX Runtime ends the process; give at "
-                       "least one step"));
+      for (const NeededOperand& operand : OperandsWithoutElements(graph, node)) {
+        if (!operand.has_none) continue;
+        return absl::UnimplementedError(absl::StrCat(
+            ShortLabel(graph, node), ": input ", operand.input, " '",
+            Printable(graph.values[node.inputs[operand.input]].name),
+            "' has no elements, for which ONNX Runtime ends the process; give at least one ",
+            operand.axis == kNone ? "element" : "sequence"));
+      }
     }
   }
   return absl::OkStatus();
+}
+
+bool IsSafeForRuntime(const Graph& graph, const Plan& plan, const Graph& as_read) {
+  if (std::none_of(as_read.nodes.begin(), as_read.nodes.end(), NeedsElements)) return true;
+  const FileNodes file(graph, plan, as_read);
+  return std::all_of(
+      file.file().nodes.begin(), file.file().nodes.end(),
+      [&](const Node& node) { return OperandsWithoutElements(file.file(), node).empty(); });
 }
 
 absl::StatusOr<std::vector<CpuPart>> MakeCpuParts(RuntimeSource runtime, const Graph& graph,
@@ -246,6 +271,7 @@ absl::StatusOr<std::vector<CpuPart>> MakeCpuParts(RuntimeSource runtime, const G
     }
     ANEMONE_ASSIGN_OR_RETURN(OnnxModel model, CpuSegment::ModelOf(graph, segment.nodes,
                                                                   segment.inputs, segment.outputs));
+    GuardOperands(graph, segment.nodes, model);
     ANEMONE_RETURN_IF_ERROR(Open(runtime, std::move(model), part));
   }
   return parts;
@@ -284,6 +310,8 @@ std::optional<WholeModel> OpenWhole(const std::shared_ptr<const OrtRuntime>& run
           !port.has_default && !port.shape.empty() &&
           std::all_of(port.shape.begin(), port.shape.end(), [](const Dim& d) { return d.known(); });
       if (!is_known) return false;
+      const auto is_zero = [](const Dim& dim) { return dim.size == 0; };
+      if (std::any_of(port.shape.begin(), port.shape.end(), is_zero)) return false;
       const auto has_its_name = [&](const Value& value) { return value.name == port.name; };
       const auto& values = whole.graph.values;
       const auto found = std::find_if(values.begin(), values.end(), has_its_name);

@@ -42,9 +42,13 @@ struct CpuPart {
 // Opens ONNX Runtime at the first call. Called only if a part needs it.
 using RuntimeSource = absl::FunctionRef<absl::StatusOr<std::shared_ptr<const OrtRuntime>>()>;
 
-// kUnimplemented if ONNX Runtime would end the process on a node of a CPU segment: a GRU of 0 steps
-// (1.31).
+// kUnimplemented if a node of a CPU segment reads a tensor without elements on which ONNX Runtime
+// would end the process (importer/infer/no_elements.h).
 absl::Status CheckForRuntime(const Graph& graph, const Plan& plan);
+
+// False if a node of the file reads such a tensor, or may do so in a run. Then ONNX Runtime must
+// not run the file itself: the graph may have no such node, and those of a part are guarded.
+bool IsSafeForRuntime(const Graph& graph, const Plan& plan, const Graph& as_read);
 
 // By segment of the plan. `as_read` is that of ImportOptions, or null. If ONNX Runtime refuses the
 // file's nodes, the segment has those of the graph. Errors: those of CheckForRuntime() too.
@@ -64,8 +68,8 @@ struct WholeModel {
 };
 
 // nullopt if ONNX Runtime does not read the file, or if only our import knows all about its inputs
-// and outputs: if one is not a tensor, has a default, or has a shape with a free dimension or
-// perhaps an unknown rank.
+// and outputs: if one is not a tensor, has a default, or has a shape with a free dimension,
+// without elements, or perhaps of an unknown rank.
 std::optional<WholeModel> OpenWhole(const std::shared_ptr<const OrtRuntime>& runtime,
                                     const ModelFile& file);
 

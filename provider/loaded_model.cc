@@ -120,7 +120,8 @@ absl::StatusOr<std::vector<CpuPart>> LoadedModel::CpuParts(const LoadSetup& setu
   const Graph& graph = planned.model.graph;
   const auto open = [&] { return setup.runtime->Get(); };
   const bool is_all_cpu = summary.engine_segments == 0 && summary.cpu_segments > 0;
-  if (is_all_cpu && setup.is_of_file && !is_edited) {
+  if (is_all_cpu && setup.is_of_file && !is_edited &&
+      (as_read == nullptr || IsSafeForRuntime(graph, planned.plan, *as_read))) {
     ANEMONE_RETURN_IF_ERROR(CheckForRuntime(graph, planned.plan));
     whole = WholeOnCpu(graph, planned.plan);
     std::vector<CpuModel> models(1);

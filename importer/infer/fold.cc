@@ -23,6 +23,7 @@
 #include "importer/infer/compute.h"
 #include "importer/infer/fold_rules.h"
 #include "importer/infer/infer.h"
+#include "importer/infer/no_elements.h"
 #include "importer/infer/trips.h"
 #include "importer/infer/unroll.h"
 #include "importer/opset/opset_lifts.h"
@@ -187,16 +188,17 @@ absl::Status Folder::Visit(Walk& walk, Node node) {
     return absl::OkStatus();
   }
   CastConstant(walk, node);
-  ANEMONE_ASSIGN_OR_RETURN(const bool evaluates, CanEvaluate(walk, node));
-  if (!evaluates) {
-    walk.kept.push_back(std::move(node));
-    return absl::OkStatus();
+  std::vector<Tensor> made = ComputeFromNothing(walk.graph, node);
+  if (made.empty()) {
+    ANEMONE_ASSIGN_OR_RETURN(const bool evaluates, CanEvaluate(walk, node));
+    if (!evaluates) {
+      walk.kept.push_back(std::move(node));
+      return absl::OkStatus();
+    }
+    made = ComputeSmall(walk.graph, node);
   }
-  std::vector<Tensor> made = ComputeSmall(walk.graph, node);
   if (made.empty()) return Defer(walk, std::move(node));
-  for (size_t i = 0; i < made.size(); ++i) {
-    MakeConstant(walk.graph.values[node.outputs[i]], std::move(made[i]));
-  }
+  MakeConstants(walk.graph, node, std::move(made));
   return absl::OkStatus();
 }
 

@@ -242,6 +242,14 @@ bool Traps(const Tensor& dividend, const Tensor& divisor) {
          (is_wide && HasMinusOne(divisor) && HasElement(dividend, std::byte{0}, std::byte{0x80}));
 }
 
+void MakeConstants(Graph& graph, const Node& node, std::vector<Tensor> values) {
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (node.outputs[i] != kNone) {
+      MakeConstant(graph.values[node.outputs[i]], std::move(values[i]));
+    }
+  }
+}
+
 int64_t ResultBytes(const Graph& graph, const Node& node) {
   return MostResultBytes(graph, node).value_or(0);
 }

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "importer/graph.h"
@@ -38,6 +39,9 @@ bool DividesIntegers(const Graph& graph, const Node& node);
 bool MayTrap(const Tensor& divisor);
 // True if the division would raise a CPU trap: x / 0, or the lowest number / -1.
 bool Traps(const Tensor& dividend, const Tensor& divisor);
+
+// Makes the outputs that the node has constants, in this order.
+void MakeConstants(Graph& graph, const Node& node, std::vector<Tensor> values);
 
 // The most bytes that the outputs can take; 0 if that is not known.
 int64_t ResultBytes(const Graph& graph, const Node& node);

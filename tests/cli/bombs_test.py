@@ -283,9 +283,48 @@ class Expansion(AttackTest):
                 self.assertEqual(0, anemone("check", path).returncode)
                 done = anemone("run", path)
                 if op == "GRU":  # ONNX Runtime 1.31 ends the process
-                    self.expect_error(done, "'last' (GRU): a sequence of 0 steps")
+                    self.expect_error(done, "'last' (GRU): input 0 'x' has no elements", "give at least one")
                 else:
                     self.assertEqual(0, done.returncode, done.stderr)
+
+    def test_nothing_to_compute(self):
+        """ONNX Runtime 1.31 ends the process on each, alone too."""
+        einsum = '(float[N,2,H] x) => (float[N,2,2] y) { z = Sin(x) y = Einsum<equation = "bqd,bkd->bqk">(z, x) }'
+        gru = ("(float[S,N,4] x) => (float[S,1,N,3] y) <float[1,9,4] w = {" + ",".join(["1"] * 36) + "}, "
+               "float[1,9,3] r = {" + ",".join(["1"] * 27) + "}> { y = GRU<hidden_size = 3>(x, w, r) }")
+        lstm = ("(float[S,N,4] x) => (float[S,1,N,3] y) <float[1,12,4] w = {" + ",".join(["1"] * 48) + "}, "
+                "float[1,12,3] r = {" + ",".join(["1"] * 36) + "}> { y = LSTM<hidden_size = 3>(x, w, r) }")
+        for text, sizes in ((einsum, ("0x2x4", "4x2x0")), (gru, ("2x0x4", "1x0x4")), (lstm, ("2x0x4", "0x0x4"))):
+            path = self.write(of_text(text))
+            for size in sizes:
+                for policy in ("max-engine", "cpu"):
+                    with self.subTest(text=text, size=size, policy=policy):
+                        done = anemone("run", path, "--shape", f"x={size}", "--policy", policy)
+                        self.assertEqual(0, done.returncode, done.stderr)
+        constant = ("(float[2] x) => (float[2] y) <float[0,3] a = {}, float[3,2,0] b = {}> {"
+                    ' e = Einsum<equation = "ij,jki->k">(a, b) y = Add(x, e) }')
+        done = anemone("compile", self.write(of_text(constant)), "-o", self.folder / "constant")
+        self.assertEqual(0, done.returncode, done.stderr)
+
+    def test_nothing_is_left_in_a_run(self):
+        """Only the run knows that no element of x is not zero."""
+        weights = "<float[1,9,4] w = {" + ",".join(["1"] * 36) + "}, float[1,9,3] r = {" + ",".join(["1"] * 27) + "}> "
+        gru = ("(float[5] x) => (float[1,1,M,3] y) " + weights + "{ n = NonZero(x) k = Transpose(n) f = Cast<to = 1>(k) "
+               "a = Constant<value = int64[1] {0}>() u = Unsqueeze(f, a) q = Concat<axis = 2>(u, u, u, u) "
+               "y = GRU<hidden_size = 3>(q, w, r) }")
+        einsum = ("(float[5] x) => (float[2,2] y) { n = NonZero(x) f = Cast<to = 1>(n) "
+                  'y = Einsum<equation = "ai,bi->ab">(f, f) }')
+        for text, node in ((gru, "(GRU)"), (einsum, "(Einsum)")):
+            path = self.write(of_text(text))
+            for policy in ("max-engine", "cpu"):
+                with self.subTest(node=node, policy=policy):
+                    for value in (0, 1):
+                        numpy.save(self.folder / "x.npy", numpy.full(5, value, numpy.float32))
+                        done = anemone("run", path, "--input", f"x={self.folder / 'x.npy'}", "--policy", policy)
+                        if value == 0:
+                            self.expect_error(done, node, "wants at least one element")
+                        else:
+                            self.assertEqual(0, done.returncode, done.stderr)
 
     def test_a_million_outputs(self):
         for command, count in (("check", 1_000_000), ("run", 10_000)):  # ONNX Runtime takes a minute for 80,000

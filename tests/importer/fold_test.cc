@@ -1,6 +1,7 @@
 #include "importer/infer/fold.h"
 
 #include "base/model_limits.h"
+#include "importer/elements.h"
 #include "importer/infer/fold_rules.h"
 #include "importer/opset/opset.h"
 #include "tests/importer/against_ort.h"
@@ -70,6 +71,43 @@ TEST(Fold, PlanesWithoutElementsAreNotEvaluated) {
   ASSERT_THAT(model, IsOk());
   EXPECT_EQ(evaluator.calls, 0);
   EXPECT_EQ(NodesText(model->graph), "InstanceNormalization x, b, b -> y");
+}
+
+// ONNX Runtime 1.31 ends the process on the products and recurrences, and returns memory that it
+// did not write as the product with a vector.
+TEST(Fold, WhatHasNoElementsIsNotLeftToTheRuntime) {
+  struct Case {
+    const char* text;
+    std::vector<int64_t> dims;
+  };
+  const Case cases[] = {
+      {"g (float[0,2,4] x) => (float[] y) { y = Einsum<equation = \"bqd,bkd->bqk\">(x, x) }",
+       {0, 2, 2}},
+      {"g (float[4,2,0] x) => (float[] y) { y = Einsum<equation = \"bqd,bkd->bqk\">(x, x) }",
+       {4, 2, 2}},
+      {"g (float[2,3,0] x, float[0] v) => (float[] y) { y = MatMul(x, v) }", {2, 3}},
+      {"g (float[2,0,4] x, float[1,9,4] w, float[1,9,3] r) => (float[] y) {"
+       "  y, h = GRU<hidden_size = 3>(x, w, r) }",
+       {2, 1, 0, 3}},
+      {"g (float[2,0,4] x, float[2,12,4] w, float[2,12,3] r) => (float[] y) {"
+       "  , y = LSTM<hidden_size = 3, direction = \"bidirectional\">(x, w, r) }",
+       {2, 0, 3}},
+  };
+  for (const Case& c : cases) {
+    SCOPED_TRACE(c.text);
+    const auto model = Folded(c.text);
+    ASSERT_THAT(model, IsOk());
+    EXPECT_EQ(NodesText(model->graph), "");
+    const std::optional<Tensor>& y = ValueNamed(model->graph, "y").constant;
+    ASSERT_TRUE(y.has_value());
+    EXPECT_EQ(y->dims(), c.dims);
+    for (int64_t i = 0; i < y->elements(); ++i) EXPECT_EQ(ElementAsDouble(*y, i), 0);
+  }
+  const auto steps = Folded(  // its last state has elements
+      "g (float[0,2,4] x, float[1,9,4] w, float[1,9,3] r) => (float[] h) {"
+      "  y, h = GRU<hidden_size = 3>(x, w, r) }");
+  ASSERT_THAT(steps, IsOk());
+  EXPECT_EQ(steps->graph.nodes.size(), 1);
 }
 
 TEST(Fold, ConstantsAreEvaluatedTogether) {
