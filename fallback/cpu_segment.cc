@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "importer/operators/operators.h"
@@ -71,6 +72,16 @@ bool MayHaveFusions(const onnx::GraphProto& graph) {
   });
 }
 
+// ONNX Runtime has an operator if it fails while it makes the node from attributes and constants.
+absl::string_view RemedyFor(const absl::Status& refused) {
+  constexpr absl::string_view kMakesNode = "Exception during initialization";
+  if (absl::StrContains(refused.message(), kMakesNode)) {
+    return "; change the attributes and constants of the node";
+  }
+  return "; change the model, or set ANEMONE_ORT_LIBRARY to an ONNX Runtime that has these "
+         "operators";
+}
+
 absl::StatusOr<size_t> PlaceOf(const std::string& name, absl::Span<const std::string> names,
                                absl::string_view where) {
   const auto found = std::find(names.begin(), names.end(), name);
@@ -125,11 +136,8 @@ absl::StatusOr<std::unique_ptr<CpuSegment>> CpuSegment::FromModel(
   auto session =
       CpuSession::FromModel(segment->runtime_, segment->where_, std::move(model), opening);
   if (!session.ok()) {
-    return absl::Status(
-        session.status().code(),
-        absl::StrCat(session.status().message(),
-                     "; change the model, or set ANEMONE_ORT_LIBRARY to an ONNX Runtime that "
-                     "has these operators"));
+    return absl::Status(session.status().code(),
+                        absl::StrCat(session.status().message(), RemedyFor(session.status())));
   }
   segment->session_ = *std::move(session);
   return segment;

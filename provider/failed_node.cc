@@ -27,6 +27,7 @@ absl::Status WithFailedNode(const absl::Status& status, const Graph& graph) {
   const size_t after = message.find(kAfterOperator);
   const size_t before = message.rfind(kBeforeOperator, after);
   if (after == absl::string_view::npos || before == absl::string_view::npos) return status;
+  if (graph.nodes.empty()) return status;  // ONNX Runtime alone has read the model
   const size_t from = before + kBeforeOperator.size();
   const absl::string_view op = message.substr(from, after - from);
   std::vector<std::string> labels;
@@ -35,12 +36,17 @@ absl::Status WithFailedNode(const absl::Status& status, const Graph& graph) {
     if (!node.name.empty() || node.op_type != op) continue;
     if (++count <= kMostListed) labels.push_back(ShortLabel(graph, node));
   }
-  if (count == 0) return status;
+  std::string which;
+  if (count > 0) {
+    which = absl::StrCat("; the failed node is ", count > 1 ? "one of " : "",
+                         absl::StrJoin(labels, ", "),
+                         count > kMostListed ? absl::StrCat(" (", count, " in all)") : "");
+  } else if (graph.nodes.size() == 1) {  // ONNX Runtime made several nodes of it
+    which = absl::StrCat("; the failed node is a part of ",
+                         ShortLabel(graph, graph.nodes.front()));
+  }
   absl::Status named(status.code(),
-                     absl::StrCat(message, "; the failed node is ", count > 1 ? "one of " : "",
-                                  absl::StrJoin(labels, ", "),
-                                  count > kMostListed ? absl::StrCat(" (", count, " in all)") : "",
-                                  "; change its inputs or the model"));
+                     absl::StrCat(message, which, "; change its inputs or the model"));
   status.ForEachPayload(
       [&](absl::string_view type, const absl::Cord& payload) { named.SetPayload(type, payload); });
   return named;

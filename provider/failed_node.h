@@ -11,7 +11,8 @@ namespace anemone {
 bool LacksNodeName(const absl::Status& status);
 
 // ONNX Runtime names the operator and the name of a node that fails in a run. If that node has no
-// name, returns the error with the nodes of the graph that it may be, by what they make.
+// name, returns the error with the nodes of the graph that it may be, by what they make, and with
+// what to do. As it is, if the graph has no nodes.
 absl::Status WithFailedNode(const absl::Status& status, const Graph& graph);
 
 }  // namespace anemone

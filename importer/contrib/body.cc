@@ -193,6 +193,17 @@ ValueId ContribBody::Gather(ValueId value, int64_t axis, ValueId indices) {
   return Emit("Gather", {value, indices}, {{"axis", axis}});
 }
 
+ValueId ContribBody::RefusedIfNegative(size_t input, int64_t count) {
+  const ValueId indices = this->input(input);
+  const bool is_wide = value(indices).type == DataType::kInt64;
+  const auto number = [&](int64_t n) {
+    return Constant(is_wide ? Tensor::Int64s({}, {n})
+                            : Tensor::Of<int32_t>(DataType::kInt32, {}, {static_cast<int32_t>(n)}));
+  };
+  const ValueId is_negative = Emit("Less", {indices, number(0)});
+  return Emit("Add", {indices, Emit("Where", {is_negative, number(-count), number(0)})});
+}
+
 ValueId ContribBody::Count(DataType type, int64_t count, const Sizes& dims) {
   if (type == DataType::kInt64) {
     std::vector<int64_t> numbers(count);

@@ -103,6 +103,9 @@ class ContribBody : public LiftContext {
   ValueId Slice(ValueId value, int64_t axis, int64_t from, int64_t to);
   std::vector<ValueId> Split(ValueId value, int64_t axis, const Sizes& sizes);
   ValueId Gather(ValueId value, int64_t axis, ValueId indices);
+  // An input with rows of a table of `count`, int32 or int64. Gather counts negative indices from
+  // the end, and the operators of com.microsoft refuse them: `count` less, Gather refuses them too.
+  ValueId RefusedIfNegative(size_t input, int64_t count);
   // [0, 1, ..., count - 1] of an integer type, with the given dims.
   ValueId Count(DataType type, int64_t count, const Sizes& dims);
   // A quantized value converted to floats; its zero point and scale are not applied.

@@ -149,10 +149,19 @@ absl::Status ExpandEmbedLayerNormalization(ContribBody& b) {
   ValueId word = kNone, position = kNone, segment = kNone;
   {
     const ContribBody::Aside aside(b, "embeddings");
-    word = b.Gather(b.input(kWordTable), 0, b.input(kWords));
-    position = b.Has(kPositionIds) ? b.Gather(b.input(kPositionTable), 0, b.input(kPositionIds))
-                                   : b.Slice(b.input(kPositionTable), 0, 0, words[1]);
-    if (b.Has(kSegments)) segment = b.Gather(b.input(kSegmentTable), 0, b.input(kSegments));
+    const auto rows = [&b](size_t table, size_t indices) -> absl::StatusOr<ValueId> {
+      ANEMONE_ASSIGN_OR_RETURN(const Sizes dims, b.DimsOf(table, {2}));
+      return b.Gather(b.input(table), 0, b.RefusedIfNegative(indices, dims[0]));
+    };
+    ANEMONE_ASSIGN_OR_RETURN(word, rows(kWordTable, kWords));
+    if (b.Has(kPositionIds)) {
+      ANEMONE_ASSIGN_OR_RETURN(position, rows(kPositionTable, kPositionIds));
+    } else {
+      position = b.Slice(b.input(kPositionTable), 0, 0, words[1]);
+    }
+    if (b.Has(kSegments)) {
+      ANEMONE_ASSIGN_OR_RETURN(segment, rows(kSegmentTable, kSegments));
+    }
     if (b.Makes(1)) ANEMONE_RETURN_IF_ERROR(b.Give(1, MaskIndex(b, words)));
   }
   const ValueId sum = b.Plus(b.Emit("Add", {word, position}), segment);

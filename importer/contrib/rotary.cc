@@ -65,7 +65,7 @@ absl::Status ExpandRotaryEmbedding(ContribBody& b) {
   ANEMONE_RETURN_IF_ERROR(b.NoneLeft());
   {
     const ContribBody::Aside aside(b, "positions");
-    ValueId at = b.input(1);
+    ValueId at = b.RefusedIfNegative(1, cos[0]);
     if (is_first) {
       at = b.Emit("Add", {at, b.Count(DataType::kInt64, r.sequence, {1, r.sequence})});
     }

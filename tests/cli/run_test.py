@@ -259,6 +259,53 @@ class Run(CliTest):
                 self.expect_error(anemone("run", path, "--input", f"i={self.folder / 'i.npy'}", *words),
                                   "idx=9", "the failed node is node (Gather) that makes 'y'")
 
+    def test_an_error_of_onnx_runtime_has_the_right_remedy(self):
+        """It made the node, refuses a constant, or runs a node that it made of the user's."""
+        whole, floats = onnx.TensorProto.INT32, onnx.TensorProto.FLOAT
+        cases = [
+            (helper.make_node("Mod", ["x", "s"], ["y"]), tensor("x", [4], whole), tensor("y", [4], whole),
+             numpy.array([0, -1, 0, 1], numpy.int32), ["modulo by zero; change the attributes and constants"]),
+            (helper.make_node("Resize", ["x", "", "s"], ["y"]), tensor("x", [1, 1, 4, 4]),
+             tensor("y", [1, 1, "A", "B"]), numpy.array([1, 1, numpy.nan, 2], numpy.float32),
+             ["must be finite.; change the attributes and constants"]),
+            (helper.make_node("SoftmaxCrossEntropyLoss", ["x", "s"], ["y"]), tensor("x", [2, 3]), tensor("y", []),
+             numpy.array([100, -1]), ["a part of node (SoftmaxCrossEntropyLoss) that makes 'y'; change its inputs"]),
+            (helper.make_node("Foo", ["x", "s"], ["y"], domain="my.domain"), tensor("x", [4], floats),
+             tensor("y", [4], floats), numpy.float32(1), ["an ONNX Runtime that has these operators"]),
+        ]
+        for node, x, y, constant, told in cases:
+            with self.subTest(node.op_type):
+                path = self.write(model([node], [x], [y], [numpy_helper.from_array(constant, "s")],
+                                        domains=[node.domain] if node.domain else []))
+                self.expect_error(anemone("run", path), *told)
+
+    def test_negative_rows_are_refused_as_onnx_runtime_does(self):
+        """Operators of com.microsoft that become a Gather, which counts them from the end."""
+        def table(name, rows):
+            return numpy_helper.from_array(numpy.ones((rows, 4), numpy.float32), name)
+
+        def line(name):
+            return numpy_helper.from_array(numpy.ones(4, numpy.float32), name)
+
+        whole = onnx.TensorProto.INT32
+        rotary = model([helper.make_node("RotaryEmbedding", ["x", "p", "c", "s"], ["y"], domain="com.microsoft")],
+                       [tensor("x", [1, 2, 4, 8]), tensor("p", [1, 4], onnx.TensorProto.INT64)],
+                       [tensor("y", [1, 2, 4, 8])], [table("c", 32), table("s", 32)], domains=["com.microsoft"])
+        embedded = model([helper.make_node("EmbedLayerNormalization", ["p", "", "w", "q", "", "g", "g"], ["y", "m"],
+                                           domain="com.microsoft")],
+                         [tensor("p", [1, 4], whole)], [tensor("y", [1, 4, 4]), tensor("m", [1], whole)],
+                         [table("w", 32), table("q", 5), line("g")], domains=["com.microsoft"])
+        for name, made, kind in (("rotary", rotary, numpy.int64), ("embedded", embedded, numpy.int32)):
+            path = self.write(made)
+            for second in (1, -1, 32):
+                with self.subTest(name, second=second):
+                    numpy.save(self.folder / "p.npy", numpy.array([[0, second, 2, 3]], kind))
+                    done = anemone("run", path, "--input", f"p={self.folder / 'p.npy'}")
+                    if second == 1:
+                        self.assertEqual(0, done.returncode, done.stderr)
+                    else:
+                        self.expect_error(done, f"idx={-33 if second < 0 else 32} must be within")
+
     def test_the_table_of_hazards_fits(self):
         name = "/model/encoder/layers.0/self_attn/scale_of_the_queries_and_of_the_keys/Mul"
         nodes = [helper.make_node("Mul", ["x", "s"], ["a"], name="scale"),
