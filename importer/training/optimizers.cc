@@ -65,6 +65,8 @@ class UpdateWriter {
 
   ValueId Limited(ValueId value);
   ValueId Sanitized(ValueId gradient);
+  ValueId Peak(ValueId gradient, ValueId clean, ValueId ready);
+  void OutputPeaks(const std::vector<ValueId>& peaks);
   ValueId Accumulated(const Gradient& g, ValueId gradient);
   ValueId Clipping(const std::vector<ValueId>& gradients);
   ValueId MovingMean(ValueId mean, ValueId value, const char* share, double constant);
@@ -133,6 +135,27 @@ ValueId UpdateWriter::Limited(ValueId value) {
 ValueId UpdateWriter::Sanitized(ValueId gradient) {
   if (!options_.sanitize) return gradient;
   return w_.Emit("Where", {w_.Emit("Equal", {gradient, gradient}), Limited(gradient), Scalar(0)});
+}
+
+// The largest magnitude of a gradient, float32[1]; 65504 if it has a NaN. `clean` is the sanitized
+// gradient, `ready` the sum of accumulated ones: the same value without accumulation.
+ValueId UpdateWriter::Peak(ValueId gradient, ValueId clean, ValueId ready) {
+  const ValueId is_number = w_.Emit("Equal", {gradient, gradient});
+  ValueId size = w_.Emit("Abs", {w_.Emit("Where", {is_number, clean, Scalar(fp16::kLargest)})});
+  if (ready != clean) size = w_.Emit("Max", {size, w_.Emit("Abs", {ready})});
+  const ValueId peak =
+      w_.Reshape(w_.Emit("ReduceMax", {size}, {{"keepdims", int64_t{0}}}), {1});
+  if (type_ == DataType::kFloat) return peak;
+  return w_.Emit("Cast", {peak}, {{"to", static_cast<int64_t>(DataType::kFloat)}});
+}
+
+void UpdateWriter::OutputPeaks(const std::vector<ValueId>& peaks) {
+  const ValueId output = AddValue(w_.graph(), w_.names().Fresh("training/peaks"));
+  w_.EmitTo(output, "Concat", peaks, {{"axis", int64_t{0}}});
+  w_.graph().values[output].type = DataType::kFloat;
+  w_.graph().values[output].shape = Shape{{.size = static_cast<int64_t>(peaks.size())}};
+  w_.graph().outputs.push_back(output);
+  step_.peaks = w_.value(output).name;
 }
 
 ValueId UpdateWriter::Accumulated(const Gradient& g, ValueId gradient) {
@@ -225,14 +248,15 @@ void UpdateWriter::Apply(const Gradient& g, ValueId change) {
 }
 
 void UpdateWriter::Write(const std::vector<Gradient>& gradients) {
-  std::vector<ValueId> ready;
+  std::vector<ValueId> ready, peaks;
   ready.reserve(gradients.size());
+  peaks.reserve(gradients.size());
   for (const Gradient& g : gradients) {
     w_.set_place(absl::StrCat("training/", g.name), {});
     type_ = w_.value(g.weight).type;
-    ValueId gradient = Sanitized(g.gradient);
-    if (options_.accumulate > 1) gradient = Accumulated(g, gradient);
-    ready.push_back(gradient);
+    const ValueId clean = Sanitized(g.gradient);
+    ready.push_back(options_.accumulate > 1 ? Accumulated(g, clean) : clean);
+    peaks.push_back(Peak(g.gradient, clean, ready.back()));
   }
   ValueId factor = kNone;
   if (options_.clip > 0) {
@@ -245,6 +269,8 @@ void UpdateWriter::Write(const std::vector<Gradient>& gradients) {
     const ValueId gradient = factor == kNone ? ready[i] : w_.Mul(ready[i], factor);
     Apply(gradients[i], Step(gradients[i], gradient));
   }
+  w_.set_place("training/peaks", {});
+  OutputPeaks(peaks);
 }
 
 absl::Status OutOfRange(absl::string_view what, double value, absl::string_view want) {

@@ -56,6 +56,9 @@ class Trainer {
   // changed then.
   absl::StatusOr<double> Step(const std::map<std::string, Tensor>& inputs);
   int64_t runs() const;  // completed since the start, also before a checkpoint
+  // The weights whose scaled gradient exceeded fp16 in the last Step(), which used 65504 for an
+  // infinity and 0 for a NaN: lower `loss_scale`. Empty if the loss was not finite.
+  const std::vector<std::string>& LimitedGradients() const;
   // kInvalidArgument: it is negative or not finite.
   absl::Status set_learning_rate(double rate);
 

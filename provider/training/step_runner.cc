@@ -126,7 +126,8 @@ absl::StatusOr<std::map<std::string, Tensor>> StepRunner::Run(
   }
   ANEMONE_ASSIGN_OR_RETURN(auto outputs, session_.Run(InputsOf(session_, all)));
   all.insert(outputs.begin(), outputs.end());
-  ANEMONE_RETURN_IF_ERROR(update_->Run(InputsOf(*update_, all)).status());
+  ANEMONE_ASSIGN_OR_RETURN(auto updated, update_->Run(InputsOf(*update_, all)));
+  outputs.merge(updated);
   return outputs;
 }
 

@@ -1,6 +1,7 @@
 #include "anemone/trainer.h"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 #include <utility>
 
@@ -8,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/annotated.h"
 #include "base/deadline.h"
+#include "base/fp16.h"
 #include "base/guarded.h"
 #include "base/mapped_file.h"
 #include "base/printable.h"
@@ -92,6 +94,7 @@ struct Trainer::State {
   std::vector<PortInfo> inputs;  // of the data
   int64_t runs = 0;
   double rate = 0;
+  std::vector<std::string> limited;  // of the last run: Trainer::LimitedGradients()
   double time_limit = 0;  // of each step
 
   using Import = std::function<absl::StatusOr<Model>(const ImportOptions&)>;
@@ -99,6 +102,7 @@ struct Trainer::State {
   void SetInputs();
   absl::Status CheckLabels(const std::map<std::string, Tensor>& given) const;
   absl::StatusOr<double> Run(const std::map<std::string, Tensor>& given);
+  void FindLimited(const Tensor& peaks);
   absl::StatusOr<Tensor> ValueOf(const TrainedWeight& weight) const;
 };
 
@@ -179,7 +183,19 @@ absl::StatusOr<double> Trainer::State::Run(const std::map<std::string, Tensor>& 
   all.insert(given.begin(), given.end());
   ANEMONE_ASSIGN_OR_RETURN(const auto outputs, runner->Run(all));
   ++runs;
-  return ElementAsDouble(outputs.at(step.loss), 0);
+  const double loss = ElementAsDouble(outputs.at(step.loss), 0);
+  limited.clear();
+  if (std::isfinite(loss) && !step.peaks.empty()) FindLimited(outputs.at(step.peaks));
+  return loss;
+}
+
+void Trainer::State::FindLimited(const Tensor& peaks) {
+  for (size_t i = 0; i < step.weights.size(); ++i) {
+    // Also true for NaN.
+    if (!(ElementAsDouble(peaks, static_cast<int64_t>(i)) < fp16::kLargest)) {
+      limited.push_back(step.weights[i].name);
+    }
+  }
 }
 
 absl::StatusOr<Tensor> Trainer::State::ValueOf(const TrainedWeight& weight) const {
@@ -247,6 +263,7 @@ absl::StatusOr<double> Trainer::Step(const std::map<std::string, Tensor>& inputs
 }
 
 int64_t Trainer::runs() const { return state_->runs; }
+const std::vector<std::string>& Trainer::LimitedGradients() const { return state_->limited; }
 absl::Status Trainer::set_learning_rate(double rate) {
   ANEMONE_RETURN_IF_ERROR(CheckLearningRate(rate));
   state_->rate = rate;

@@ -67,7 +67,7 @@ class Trainer:
         **keywords: Unpack[SessionKeywords],
     ) -> None:
         require_target(target)
-        self._warned = False
+        self._warned = self._warned_of_gradients = False
         options = _anemone.TrainingOptions()
         options.loss, options.optimizer = loss, optimizer
         options.learning_rate, options.momentum = lr, momentum
@@ -108,7 +108,7 @@ class Trainer:
     def step(self, inputs: Mapping[str, Any], lr: float | None = None) -> float:
         """One run with a batch; returns its mean loss. The weights are updated in each
         `accumulate`-th run. `lr` is the learning rate from now on. The first loss that is not
-        finite is also a RuntimeWarning."""
+        finite, and the first gradient that exceeds fp16, are also a RuntimeWarning."""
         if not isinstance(inputs, Mapping):
             raise TypeError("inputs: want a dict of arrays by the inputs' names")
         ports = {port.name: port for port in self.inputs}
@@ -123,6 +123,17 @@ class Trainer:
             warnings.warn(
                 f"step {self.runs}: the loss is {loss}, which is not finite; use a smaller learning rate, "
                 "or `clip`, or clamp_activations",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+        limited = self._trainer.limited_gradients
+        if limited and not self._warned_of_gradients:
+            self._warned_of_gradients = True
+            others = f" and of {len(limited) - 1} more" if len(limited) > 1 else ""
+            warnings.warn(
+                f"step {self.runs}: the scaled gradient of the weight {limited[0]!r}{others} exceeds fp16 "
+                "and is cut off, so the update is wrong; use a smaller loss_scale, or scale the data or the "
+                "loss down",
                 RuntimeWarning,
                 stacklevel=2,
             )

@@ -226,6 +226,21 @@ class Train(CliTest):
         self.assertEqual(2, done.returncode)
         self.assertIn("learning rate 1e+300: want a number from 0 to 3.4e38", done.stderr)
 
+    def test_gradients_that_exceed_fp16_are_told(self):
+        random = models.Random(3)
+        self.model = self.write(models.model_of(
+            "(float[4,8] x) => (float[4,2] y) { y = MatMul(x, w) }", {"w": random.weight(8, 2)}))
+        np.savez(self.data, x=np.ones((4, 8)), t=np.full((4, 2), 100.0))
+        words = ["--steps", "3", "--lr", "0.0001"]
+        done = anemone(*self.words(*words, loss="mse:y:t"))
+        self.assertEqual(0, done.returncode, done.stderr)
+        self.assertIn("step 1: the scaled gradient of the weight 'w' exceeds fp16", done.stderr)
+        self.assertIn("lower --loss-scale from 1024", done.stderr)
+        self.assertIn("gradients exceeded fp16 in 3 of 3 steps", done.stderr)
+        self.assertEqual("", anemone(*self.words(*words, "-q", loss="mse:y:t")).stderr)
+        done = anemone(*self.words(*words, "--loss-scale", "16", loss="mse:y:t"))
+        self.assertNotIn("fp16", done.stderr)
+
     def test_a_checkpoint_may_have_all_steps(self):
         folder = self.folder / "run"
         self.train("--steps", "4", "--checkpoint", folder)

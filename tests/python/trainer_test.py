@@ -67,7 +67,8 @@ class ByHand:
     def step(self, feeds):
         made = self.run({**feeds, **self.state, **self.rates()})
         self.state = {name: made[f"{name}/next"] for name in self.state}
-        (loss,) = (value for name, value in made.items() if not name.endswith("/next"))
+        (loss,) = (value for name, value in made.items()
+                   if name != "training/peaks" and not name.endswith("/next"))
         return float(loss[0])
 
 
@@ -284,6 +285,31 @@ class Training(unittest.TestCase):
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             trainer.step(broken)
+
+    def test_the_first_gradient_that_exceeds_fp16_is_a_warning(self):
+        """A user trained with gradients that were cut off at 64, without a word."""
+        random = models.Random(3)
+        linear = models.model_of("(float[16,4] x) => (float[16,2] y) { y = MatMul(x, w) }",
+                                 {"w": random.weight(4, 2)})
+        x = np.linspace(0.5, 1.5, 64, dtype=np.float32).reshape(16, 4)
+        for numerics in ("fast", "exact"):
+            for keywords, target, is_told in [
+                ({}, 200, True), ({"loss_scale": 1}, 200, False), ({}, 1, False),
+                ({"update": "cpu"}, 200, True), ({"accumulate": 2}, 200, True), ({"accumulate": 2}, 1, False),
+                ({"optimizer": "sgd", "clip": 1.0}, 200, True), ({"sanitize": False}, 200, True),
+                ({"master": "fp16"}, 200, True),
+            ]:
+                with self.subTest(numerics=numerics, target=target, **keywords):
+                    trainer = ane.Trainer(linear, "mse:y:t", numerics=numerics, **keywords)
+                    feeds = {"x": x, "t": np.full((16, 2), target, np.float32)}
+                    with warnings.catch_warnings(record=True) as told:
+                        warnings.simplefilter("always")
+                        self.assertTrue(np.isfinite(trainer.step(feeds)))
+                        trainer.step(feeds)
+                    texts = [str(w.message) for w in told if "exceeds fp16" in str(w.message)]
+                    self.assertEqual(is_told, len(texts) == 1, texts)
+                    if is_told:
+                        self.assertIn("step 1: the scaled gradient of the weight 'w'", texts[0])
 
     def test_wrong_arguments(self):
         model = models.layered()

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <filesystem>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -108,6 +109,7 @@ class TrainRun {
   absl::Status CheckLosses() const;
   absl::Status Save();
   void NoteLoss(double loss);
+  void NoteGradients();
   std::string ProgressText(double seconds) const;
   std::string Place(const char* file) const {
     return (std::filesystem::path(options_.checkpoint) / file).string();
@@ -121,6 +123,8 @@ class TrainRun {
   double seconds_ = 0;            // of this run's updates
   int64_t not_finite_ = 0;        // losses of this run's updates
   int64_t last_finite_ = 0;       // the last update of this run with a finite loss, or begun_
+  std::set<std::string> limited_;  // weights whose gradient exceeded fp16 in the update
+  int64_t updates_limited_ = 0;    // of this run
 };
 
 absl::Status TrainRun::CheckFiles() const {
@@ -209,9 +213,11 @@ absl::Status TrainRun::OpenFolder() {
 
 absl::StatusOr<double> TrainRun::Update() {
   double sum = 0;
+  limited_.clear();
   for (int i = 0; i < options_.training.accumulate; ++i) {
     ANEMONE_ASSIGN_OR_RETURN(const double loss, trainer_->Step(batches_->Of(trainer_->runs())));
     sum += loss;
+    limited_.insert(trainer_->LimitedGradients().begin(), trainer_->LimitedGradients().end());
   }
   return sum / options_.training.accumulate;
 }
@@ -238,6 +244,17 @@ absl::Status TrainRun::CheckLosses() const {
   return absl::FailedPreconditionError(absl::StrCat(
       options_.arguments[0], ": step ", done_, ": the loss was not finite in ", not_finite_, " of ",
       steps, " steps, so the weights are not written; ", kLossRemedy));
+}
+
+// Tells of the first update with gradients that fp16 cannot hold.
+void TrainRun::NoteGradients() {
+  if (limited_.empty() || updates_limited_++ > 0 || options_.quiet) return;
+  const std::string others =
+      limited_.size() > 1 ? absl::StrCat(" and of ", limited_.size() - 1, " more") : "";
+  Note(absl::StrCat("step ", done_, ": the scaled gradient of the weight '",
+                    Printable(*limited_.begin()), "'", others,
+                    " exceeds fp16 and is cut off, so the update is wrong; lower --loss-scale from ",
+                    options_.training.loss_scale, ", or scale the data or the loss down"));
 }
 
 absl::Status TrainRun::Save() {
@@ -280,6 +297,7 @@ absl::Status TrainRun::Run() {
     ANEMONE_RETURN_IF_ERROR(
         metrics_.Add({.step = done_, .loss = loss, .seconds = SecondsSince(step)}));
     NoteLoss(loss);
+    NoteGradients();
     ANEMONE_RETURN_IF_ERROR(CheckLosses());
     seconds_ = SecondsSince(begin);
     progress.Step(ProgressText(seconds_));
@@ -290,6 +308,10 @@ absl::Status TrainRun::Run() {
   if (not_finite_ > 1 && !options_.quiet) {
     Note(
         absl::StrCat("the loss was not finite in ", not_finite_, " of ", done_ - begun_, " steps"));
+  }
+  if (updates_limited_ > 1 && !options_.quiet) {
+    Note(absl::StrCat("gradients exceeded fp16 in ", updates_limited_, " of ", done_ - begun_,
+                      " steps"));
   }
   if (!options_.quiet) {
     for (const std::string& warning : trainer_->RunWarnings()) Note(warning);
