@@ -143,8 +143,7 @@ ValueId UpdateWriter::Peak(ValueId gradient, ValueId clean, ValueId ready) {
   const ValueId is_number = w_.Emit("Equal", {gradient, gradient});
   ValueId size = w_.Emit("Abs", {w_.Emit("Where", {is_number, clean, Scalar(fp16::kLargest)})});
   if (ready != clean) size = w_.Emit("Max", {size, w_.Emit("Abs", {ready})});
-  const ValueId peak =
-      w_.Reshape(w_.Emit("ReduceMax", {size}, {{"keepdims", int64_t{0}}}), {1});
+  const ValueId peak = w_.Reshape(w_.Emit("ReduceMax", {size}, {{"keepdims", int64_t{0}}}), {1});
   if (type_ == DataType::kFloat) return peak;
   return w_.Emit("Cast", {peak}, {{"to", static_cast<int64_t>(DataType::kFloat)}});
 }

@@ -46,8 +46,8 @@ struct TrainingStep {
   Model model;
   TrainingOptions options;
   std::string loss;  // the output with the loss, float32[1]; the mean of the batch, not scaled
-  // The output with the largest magnitude of each weight's scaled gradient, float32[weights]; "" for
-  // optimizer "none". 65504, the largest number of fp16, means that the gradient is not right.
+  // The output with the largest magnitude of each weight's scaled gradient, float32[weights]; ""
+  // for optimizer "none". 65504, the largest number of fp16, means that the gradient is not right.
   std::string peaks;
   std::vector<TrainedWeight> weights;  // in the order of the model's inputs
   std::vector<StepState> states;

@@ -95,7 +95,7 @@ struct Trainer::State {
   int64_t runs = 0;
   double rate = 0;
   std::vector<std::string> limited;  // of the last run: Trainer::LimitedGradients()
-  double time_limit = 0;  // of each step
+  double time_limit = 0;             // of each step
 
   using Import = std::function<absl::StatusOr<Model>(const ImportOptions&)>;
   absl::Status Load(const Import& import, const TrainingOptions& options, const Settings& settings);
