@@ -4,14 +4,19 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <filesystem>
+#include <system_error>
 #include <vector>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
+#include "base/printable.h"
 
 namespace anemone {
 namespace {
@@ -62,6 +67,32 @@ absl::StatusOr<std::shared_ptr<const MappedFile>> MapRealFile(const std::string&
                      "a copy of it"));
   }
   return MappedFile::Map(file, name);
+}
+
+absl::StatusOr<std::string> RealPathBelow(const std::string& folder, absl::string_view name) {
+  namespace fs = std::filesystem;
+  if (absl::StrContains(name, '\0')) return absl::NotFoundError("a name with a zero byte");
+  std::error_code error;
+  const fs::path root = fs::canonical(folder.empty() ? "." : folder, error);
+  if (error) return absl::NotFoundError(folder);
+  const fs::path real = fs::canonical(root / std::string(name), error);
+  if (error) return absl::NotFoundError(name);
+  const auto [end, at] = std::mismatch(root.begin(), root.end(), real.begin(), real.end());
+  return end == root.end() ? real.string() : std::string();
+}
+
+absl::StatusOr<std::shared_ptr<const MappedFile>> MapFileBelow(const std::string& folder,
+                                                               absl::string_view name) {
+  const std::string path = absl::StrCat(folder.empty() ? "." : folder, "/", Printable(name));
+  const auto real = RealPathBelow(folder, name);
+  if (!real.ok()) {
+    return absl::NotFoundError(absl::StrCat("'", path, "': no such file; give the whole folder"));
+  }
+  if (real->empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "'", path, "': is a link out of the folder; put a copy of the file there"));
+  }
+  return MapRealFile(*real, path);
 }
 
 }  // namespace anemone

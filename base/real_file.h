@@ -9,6 +9,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "base/mapped_file.h"
 
 namespace anemone {
@@ -18,6 +19,15 @@ namespace anemone {
 // (the file has several names, of which some may be in other folders), and those of MappedFile.
 absl::StatusOr<std::shared_ptr<const MappedFile>> MapRealFile(const std::string& real,
                                                               const std::string& name);
+
+// The absolute path, without links, of the file `name` in `folder`, and "" if it is outside the
+// folder. kNotFound: there is no such file; the message is of no use to a user.
+absl::StatusOr<std::string> RealPathBelow(const std::string& folder, absl::string_view name);
+
+// Maps the file `name` of `folder`, which may be a link if it stays in the folder. Errors: kNotFound,
+// kInvalidArgument (the file is outside the folder), and those of MapRealFile.
+absl::StatusOr<std::shared_ptr<const MappedFile>> MapFileBelow(const std::string& folder,
+                                                               absl::string_view name);
 
 }  // namespace anemone
 

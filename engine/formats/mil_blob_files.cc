@@ -4,6 +4,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "base/real_file.h"
 #include "base/status_macros.h"
 #include "engine/formats/mil_blobs.h"
 
@@ -25,7 +26,7 @@ absl::StatusOr<std::shared_ptr<const MappedFile>> MilBlobFiles::Open(const std::
     return absl::InvalidArgumentError(
         absl::StrCat("weights: want a file below @model_path/, not '", path, "'"));
   }
-  ANEMONE_ASSIGN_OR_RETURN(file, MappedFile::Open(absl::StrCat(folder_, "/", inside)));
+  ANEMONE_ASSIGN_OR_RETURN(file, MapFileBelow(folder_, inside));
   return file;
 }
 

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/deadline.h"
 #include "base/mapped_file.h"
+#include "base/real_file.h"
 #include "base/status_macros.h"
 #include "engine/constant.h"
 #include "engine/formats/json_keys.h"
@@ -56,7 +57,7 @@ class WeightFiles {
       if (name.empty() || name.find('/') != std::string::npos || name == "..") {
         return Wanted(absl::StrCat("a file in the netplist's folder, not '", name, "'"));
       }
-      ANEMONE_ASSIGN_OR_RETURN(mapped, MappedFile::Open(absl::StrCat(folder_, "/", name)));
+      ANEMONE_ASSIGN_OR_RETURN(mapped, MapFileBelow(folder_, name));
     }
     ANEMONE_RETURN_IF_ERROR(ElementCount(dims).status());
     const int64_t bytes = ByteSize(type, dims), size = static_cast<int64_t>(mapped->bytes().size());
@@ -86,6 +87,19 @@ absl::StatusOr<std::vector<std::string>> WeightNames(const Json& document) {
     names.push_back(name.get<std::string>());
   }
   return names;
+}
+
+// Reads a net.plist whose weights are in `folder`.
+absl::Status ReadList(const MappedFile& list, const std::string& folder,
+                      const UnitKind* (*find_kind)(absl::string_view), NetworkBuilder& c) {
+  if (list.bytes().size() > kLargestList) return Wanted("a net.plist of at most 256 MiB");
+  ANEMONE_ASSIGN_OR_RETURN(Json document, ReadPropertyList(list.text()));
+  ANEMONE_ASSIGN_OR_RETURN(std::vector<std::string> names, WeightNames(document));
+  WeightFiles files(folder, std::move(names));
+  auto source = [&](int64_t file, int64_t offset, DataType type, std::vector<int64_t> dims) {
+    return files.Read(file, offset, type, std::move(dims));
+  };
+  return ReadNetplist(document, source, find_kind, c);
 }
 
 }  // namespace
@@ -125,21 +139,20 @@ absl::StatusOr<PortNames> SaveNetplist(const Network& network, FormStatus least,
 
 absl::Status ReadNetplistFile(const std::string& path,
                               const UnitKind* (*find_kind)(absl::string_view), NetworkBuilder& c) {
-  ANEMONE_ASSIGN_OR_RETURN(auto list, MappedFile::Open(path));
-  if (list->bytes().size() > kLargestList) return Wanted("a net.plist of at most 256 MiB");
-  ANEMONE_ASSIGN_OR_RETURN(Json document, ReadPropertyList(list->text()));
-  ANEMONE_ASSIGN_OR_RETURN(std::vector<std::string> names, WeightNames(document));
-  const std::string folder = std::filesystem::path(path).parent_path().string();
-  WeightFiles files(folder.empty() ? "." : folder, std::move(names));
-  auto source = [&](int64_t file, int64_t offset, DataType type, std::vector<int64_t> dims) {
-    return files.Read(file, offset, type, std::move(dims));
-  };
-  return ReadNetplist(document, source, find_kind, c);
+  ANEMONE_ASSIGN_OR_RETURN(const auto list, MappedFile::Open(path));
+  return ReadList(*list, std::filesystem::path(path).parent_path().string(), find_kind, c);
+}
+
+absl::Status ReadNetplistFolder(const std::string& folder,
+                                const UnitKind* (*find_kind)(absl::string_view),
+                                NetworkBuilder& c) {
+  ANEMONE_ASSIGN_OR_RETURN(const auto list, MapFileBelow(folder, "net.plist"));
+  return ReadList(*list, folder, find_kind, c);
 }
 
 absl::Status LoadNetplist(const std::string& folder,
                           const UnitKind* (*find_kind)(absl::string_view), NetworkBuilder& c) {
-  absl::Status status = ReadNetplistFile(absl::StrCat(folder, "/net.plist"), find_kind, c);
+  absl::Status status = ReadNetplistFolder(folder, find_kind, c);
   if (status.ok()) c.CleanUp();
   if (status.ok() || c.refusal()) return status;
   return absl::Status(status.code(), absl::StrCat("netplist '", folder, "': ", status.message()));

@@ -153,15 +153,12 @@ absl::StatusOr<std::shared_ptr<const MappedFile>> MapFileIn(const std::string& f
   };
   if (written.is_absolute() || written.empty() || *written.begin() == "..") return leaves();
   if (absl::StrContains(name, '\0')) return DamagedManifest("a name has a zero byte");
-  std::error_code error;
-  const fs::path root = fs::canonical(folder, error);
-  const fs::path real = error ? fs::path() : fs::canonical(path, error);
-  if (error) {
+  const auto real = RealPathBelow(folder, name);
+  if (!real.ok()) {
     return absl::NotFoundError(absl::StrCat(path, ": no such file; compile the model again"));
   }
-  const auto [end, at] = std::mismatch(root.begin(), root.end(), real.begin(), real.end());
-  if (end != root.end()) return leaves();
-  return MapRealFile(real.string(), path);
+  if (real->empty()) return leaves();
+  return MapRealFile(*real, path);
 }
 
 }  // namespace anemone

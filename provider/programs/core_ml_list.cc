@@ -11,7 +11,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "base/mapped_file.h"
+#include "base/real_file.h"
 #include "base/status_macros.h"
 #include "engine/formats/json_keys.h"
 #include "engine/formats/mil_blob_files.h"
@@ -189,10 +189,9 @@ class Reader {
   MilLister lister_;
 };
 
-// The path of the package's model.
-absl::StatusOr<fs::path> ModelIn(const std::string& package) {
-  const fs::path folder(package);
-  ANEMONE_ASSIGN_OR_RETURN(const auto file, MappedFile::Open((folder / "Manifest.json").string()));
+// The path of the model in the package.
+absl::StatusOr<std::string> ModelIn(const std::string& package) {
+  ANEMONE_ASSIGN_OR_RETURN(const auto file, MapFileBelow(package, "Manifest.json"));
   ANEMONE_ASSIGN_OR_RETURN(const Json manifest, ParseJson(file->text()));
   ANEMONE_ASSIGN_OR_RETURN(const std::string root,
                            ValueAt<std::string>(manifest, "rootModelIdentifier"));
@@ -203,7 +202,7 @@ absl::StatusOr<fs::path> ModelIn(const std::string& package) {
     return absl::InvalidArgumentError(
         absl::StrCat("Manifest.json: want a model in the package, not '", path, "'"));
   }
-  return folder / "Data" / path;
+  return absl::StrCat("Data/", path);
 }
 
 // Protobuf itself prints that a damaged name is not UTF-8; the error of the caller says enough.
@@ -217,8 +216,9 @@ bool Parse(absl::string_view bytes, spec::Model& model) {
 }  // namespace
 
 absl::Status ListCoreMl(const std::string& path, ProgramList& list) {
-  ANEMONE_ASSIGN_OR_RETURN(const fs::path model_path, ModelIn(path));
-  ANEMONE_ASSIGN_OR_RETURN(const auto file, MappedFile::Open(model_path.string()));
+  ANEMONE_ASSIGN_OR_RETURN(const std::string inside, ModelIn(path));
+  ANEMONE_ASSIGN_OR_RETURN(const auto file, MapFileBelow(path, inside));
+  const fs::path model_path = fs::path(path) / inside;
   if (file->bytes().size() > kLongestProgram) {
     return absl::InvalidArgumentError("want a model of at most 256 MiB without its weights");
   }

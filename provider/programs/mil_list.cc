@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/mapped_file.h"
+#include "base/real_file.h"
 #include "base/status_macros.h"
 #include "engine/formats/mil_blob_files.h"
 #include "engine/formats/mil_program.h"
@@ -123,14 +124,14 @@ absl::StatusOr<MilItem> ItemOf(const MilStatement& statement, MilBlobFiles& file
 
 absl::Status ListMil(const std::string& path, ProgramList& list) {
   namespace fs = std::filesystem;
-  const fs::path file = fs::is_directory(path) ? fs::path(path) / "model.mil" : fs::path(path);
-  ANEMONE_ASSIGN_OR_RETURN(const auto text, MappedFile::Open(file.string()));
+  const bool is_folder = fs::is_directory(path);
+  ANEMONE_ASSIGN_OR_RETURN(const auto text,
+                           is_folder ? MapFileBelow(path, "model.mil") : MappedFile::Open(path));
   if (text->bytes().size() > kLongestProgram) {
     return absl::InvalidArgumentError("want a program of at most 256 MiB");
   }
   ANEMONE_ASSIGN_OR_RETURN(const MilProgram program, ReadMil(text->text()));
-  const std::string folder = file.parent_path().string();
-  MilBlobFiles files(folder.empty() ? "." : folder);
+  MilBlobFiles files(is_folder ? path : fs::path(path).parent_path().string());
   list.items.push_back(
       {"program",
        "program",

@@ -89,12 +89,12 @@ class NetworkLister {
 // units.
 absl::Status ListNetplist(const std::string& path, ProgramList& list) {
   namespace fs = std::filesystem;
-  const fs::path file = fs::is_directory(path) ? fs::path(path) / "net.plist" : fs::path(path);
+  const auto read = fs::is_directory(path) ? ReadNetplistFolder : ReadNetplistFile;
   absl::Status refused;
   const absl::Span<const Target> targets = AllTargets();
   for (auto target = targets.rbegin(); target != targets.rend(); ++target) {
     NetworkBuilder c(*target, Route::kNetplist);
-    absl::Status status = ReadNetplistFile(file.string(), FindUnitKind, c);
+    absl::Status status = read(path, FindUnitKind, c);
     if (status.ok()) {
       list.items.push_back({"program", "program", {}, {}, false});
       NetworkLister(c.network(), "", list).List();

@@ -55,5 +55,31 @@ TEST_F(RealFile, HasOneName) {
   EXPECT_THAT(Map(""), StatusIs(StatusCode::kInvalidArgument, HasSubstr("is a folder")));
 }
 
+TEST_F(RealFile, StaysBelowItsFolder) {
+  fs::create_directories(folder_ / "in" / "sub");
+  std::ofstream(folder_ / "in" / "sub" / "file") << "inside";
+  fs::create_symlink(fs::path("sub") / "file", folder_ / "in" / "link");
+  fs::create_symlink(folder_ / "file", folder_ / "in" / "out");
+  fs::create_directory_symlink(folder_, folder_ / "in" / "up");
+  const std::string folder = (folder_ / "in").string();
+  for (const char* name : {"sub/file", "link", "./sub/../link"}) {
+    const auto file = MapFileBelow(folder, name);
+    ASSERT_THAT(file.status(), IsOk()) << name;
+    EXPECT_EQ((*file)->text(), "inside");
+  }
+  for (const char* name : {"out", "up/file", "../file"}) {
+    EXPECT_THAT(MapFileBelow(folder, name),
+                StatusIs(StatusCode::kInvalidArgument, HasSubstr("out of the folder; put a copy")))
+        << name;
+  }
+  fs::create_hard_link(folder_ / "file", folder_ / "in" / "hard");
+  EXPECT_THAT(MapFileBelow(folder, "hard"),
+              StatusIs(StatusCode::kInvalidArgument, HasSubstr("has 2 names (hard links)")));
+  for (const absl::string_view name : {absl::string_view("none"), {"link\0", 5}}) {
+    EXPECT_THAT(MapFileBelow(folder, name),
+                StatusIs(StatusCode::kNotFound, HasSubstr("no such file; give the whole folder")));
+  }
+}
+
 }  // namespace
 }  // namespace anemone

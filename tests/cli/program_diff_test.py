@@ -102,6 +102,32 @@ class ProgramDiff(CliTest):
                 self.assertTrue(any(re.search("(?i)pad", key) for key in keys), keys)
                 self.assertTrue(any("eight" in key for key in keys), keys)
 
+    def test_files_outside_the_folder_are_not_read(self):
+        """Weights and models of a program that were links were read wherever they led."""
+        files = {"mil": ["model.mil", "weights/weight.bin"], "netplist": ["net.plist", "weights.1"],
+                 "mlpackage": ["Manifest.json", "Data/com.apple.CoreML/model.mlmodel",
+                               "Data/com.apple.CoreML/weights/weight.bin"]}
+        for form in FORMATS:
+            whole = self.program(net(), form)
+            for file in files[form]:
+                for link, words in ((os.symlink, "is a link out of the folder"),
+                                    (os.link, "has 2 names \\(hard links\\)")):
+                    with self.subTest(f"{form} {file} {link.__name__}"):
+                        place = self.folder / str(len(os.listdir(self.folder)))
+                        changed = place / whole.name
+                        shutil.copytree(whole, changed)
+                        os.rename(changed / file, place / "outside")
+                        link(place / "outside", changed / file)
+                        done = anemone("diff", whole, changed)
+                        self.assertEqual(1, done.returncode, done.stdout)
+                        self.assertRegex(done.stderr, words)
+                        os.unlink(changed / file)  # a link that stays in the folder may be one
+                        kept = (changed / file).with_name("kept")
+                        os.rename(place / "outside", kept)
+                        os.symlink(kept, changed / file)
+                        done = anemone("diff", whole, changed)
+                        self.assertEqual(0, done.returncode, done.stderr)
+
     def test_programs_with_nothing_in_common(self):
         for form in FORMATS:
             with self.subTest(form):
