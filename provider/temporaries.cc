@@ -56,7 +56,8 @@ Registry& All() {
 
 // ---- Signals.
 
-constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP};
+constexpr int kSignals[] = {SIGINT,  SIGTERM, SIGHUP,  SIGQUIT, SIGPIPE, SIGALRM,
+                            SIGUSR1, SIGUSR2, SIGPROF, SIGXCPU, SIGXFSZ, SIGVTALRM};
 std::atomic<bool> remove_on_signals = false;
 int signal_pipe[2] = {-1, -1};
 

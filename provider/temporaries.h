@@ -46,8 +46,10 @@ class Temporary {
 // Whether a file or folder has a name as Temporary gives them.
 bool IsTemporaryName(absl::string_view name);
 
-// From now on, SIGINT, SIGTERM and SIGHUP remove all temporary files and folders of this process
-// before they end it. For programs only: a library must not change what signals do.
+// From now on, the signals that can end a process (SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, those
+// of timers, of limits and of users) remove all temporary files and folders of this process before
+// they end it; not SIGKILL, nor those of a fault, such as SIGSEGV. For programs only: a library
+// must not change what signals do.
 void RemoveTemporariesOnSignals();
 
 // Removes all temporary files and folders of this process, which is about to end. Allocates nothing

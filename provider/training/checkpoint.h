@@ -17,10 +17,10 @@ struct Checkpoint {
   std::map<std::string, std::string> texts;
 };
 
-// Atomic. Errors name the file.
-absl::Status WriteCheckpoint(const std::string& path, const Checkpoint& checkpoint);
+// Atomic. Errors name the file, which has a checksum of all tensors and texts.
+absl::Status WriteCheckpoint(const std::string& path, Checkpoint checkpoint);
 
-// Errors: kNotFound, kDataLoss (damaged; the file is untrusted).
+// Errors: kNotFound, kDataLoss (damaged, or the checksum does not fit; the file is untrusted).
 absl::StatusOr<Checkpoint> ReadCheckpoint(const std::string& path);
 
 }  // namespace anemone

@@ -279,7 +279,7 @@ absl::Status Trainer::SaveCheckpoint(const std::string& path,
     for (const StepState& state : state_->step.states) {
       ANEMONE_ASSIGN_OR_RETURN(checkpoint.tensors[state.input], state_->runner->State(state.input));
     }
-    return WriteCheckpoint(path, checkpoint);
+    return WriteCheckpoint(path, std::move(checkpoint));
   });
 }
 

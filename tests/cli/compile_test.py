@@ -302,7 +302,8 @@ class Compile(CliTest):
         large = model([helper.make_node("MatMul", ["x", "w"], ["y"])], [tensor("x", [1, 4096])],
                       [tensor("y", [1, 4096])], [array("w", weights(4096, 4096))])
         path = self.write(large)
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGQUIT, signal.SIGXCPU, signal.SIGPIPE,
+                       signal.SIGUSR1, signal.SIGALRM):
             self.signal_while_writing(number, "compile", path, "--compress", "int8", "-q", "-o",
                                       self.folder / "out.onnx")
 

@@ -201,7 +201,8 @@ class Convert(CliTest):
     def test_a_signal_leaves_nothing(self):
         path = self.write(product((4096, 4096)))
         out = self.folder / "out"
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGQUIT, signal.SIGXCPU, signal.SIGPIPE,
+                       signal.SIGUSR1, signal.SIGALRM):
             self.signal_while_writing(number, "convert", path, "--to", "mil", "-o", out,
                                       again=lambda: shutil.rmtree(out, ignore_errors=True))
             self.assertEqual(["model.onnx"], os.listdir(self.folder))

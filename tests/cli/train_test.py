@@ -248,6 +248,21 @@ class Train(CliTest):
         self.assertEqual(0, done.returncode)
         self.assertIn("already has 4 steps; with --steps 3 nothing is left to train", done.stderr)
 
+    def test_a_checkpoint_with_another_byte_is_refused(self):
+        """It was used: weights and moments may have any bits."""
+        folder = self.folder / "run"
+        self.train("--steps", "2", "--checkpoint", folder)
+        file = folder / "checkpoint.safetensors"
+        whole = file.read_bytes()
+        for at in (len(whole) - 1, len(whole) - 50, len(whole) // 2, whole.index(b'"runs"') + 8):
+            changed = bytearray(whole)
+            changed[at] ^= 1
+            file.write_bytes(changed)
+            done = anemone(*self.words("--steps", "3", "--checkpoint", folder, "--resume"))
+            self.expect_error(done, "checkpoint.safetensors': its checksum does not fit its contents")
+        file.write_bytes(whole)
+        self.train("--steps", "3", "--checkpoint", folder, "--resume")
+
     def test_files_of_a_checkpoint_that_are_pipes(self):
         """Opening them would wait for ever."""
         for name in ("metrics.jsonl", "report.html"):

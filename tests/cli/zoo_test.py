@@ -80,6 +80,14 @@ class Zoo(CliTest):
         self.assertEqual({"one.onnx", "two.onnx", "free.onnx"}, set(lines))
         self.assertEqual([], lines["free.onnx"]["targets"][0]["summary"]["free_dimensions"])
 
+    def test_a_name_that_looks_like_an_option(self):
+        self.put("-v.onnx", relu())
+        done = subprocess.run([str(ANEMONE), "zoo", ".", "-o", str(self.out)], cwd=self.models,
+                              capture_output=True, text=True)
+        self.assertEqual(0, done.returncode, done.stderr)
+        self.assertEqual([("-v.onnx", "ok", None)],
+                         [(line["path"], line["status"], line["error"]) for line in self.lines()])
+
     def test_a_folder_of_something_else_is_refused(self):
         path = self.put("net.onnx", relu())
         package = self.folder / "net.mlpackage"

@@ -36,6 +36,11 @@ bool RanOutOfMemory(const std::string& error) {
          absl::StrContains(error, "failed to map segment");  // of a library
 }
 
+// A path that begins with `-` would be an option.
+std::string AsArgument(const std::string& path) {
+  return absl::StartsWith(path, "-") ? absl::StrCat("./", path) : path;
+}
+
 // A rule that keeps nodes on the CPU, with the words of the first node.
 struct Reason {
   Json layer, message, remedy;
@@ -103,7 +108,8 @@ Job::Job(const ZooWork& work, const ZooModel& model, Json line)
   const std::vector<std::string> bindings = model.Bindings(), ranges = model.Ranges();
   const auto step = [&](Step::Kind kind, std::string name, const char* command,
                         std::vector<std::string> more, size_t target = 0) {
-    std::vector<std::string> words = {work.command, command, model.path, "--json", "-q"};
+    std::vector<std::string> words = {work.command, command, AsArgument(model.path), "--json",
+                                      "-q"};
     words.insert(words.end(), work.settings.begin(), work.settings.end());
     words.insert(words.end(), bindings.begin(), bindings.end());
     words.insert(words.end(), more.begin(), more.end());
