@@ -64,8 +64,8 @@ class UpdateWriter {
   int KeepLike(ValueId input, ValueId value, ValueId weight);
 
   ValueId Limited(ValueId value);
-  ValueId Sanitized(ValueId gradient);
-  ValueId Peak(ValueId gradient, ValueId clean, ValueId ready);
+  ValueId Sanitized(ValueId gradient, ValueId is_number);
+  ValueId Peak(ValueId is_number, ValueId clean, ValueId ready);
   void OutputPeaks(const std::vector<ValueId>& peaks);
   ValueId Accumulated(const Gradient& g, ValueId gradient);
   ValueId Clipping(const std::vector<ValueId>& gradients);
@@ -131,16 +131,14 @@ ValueId UpdateWriter::Limited(ValueId value) {
   return w_.Emit("Clip", {value, Scalar(fp16::kLowest), Scalar(fp16::kLargest)});
 }
 
-// NaN is not equal to itself.
-ValueId UpdateWriter::Sanitized(ValueId gradient) {
+ValueId UpdateWriter::Sanitized(ValueId gradient, ValueId is_number) {
   if (!options_.sanitize) return gradient;
-  return w_.Emit("Where", {w_.Emit("Equal", {gradient, gradient}), Limited(gradient), Scalar(0)});
+  return w_.Emit("Where", {is_number, Limited(gradient), Scalar(0)});
 }
 
 // The largest magnitude of a gradient, float32[1]; 65504 if it has a NaN. `clean` is the sanitized
 // gradient, `ready` the sum of accumulated ones: the same value without accumulation.
-ValueId UpdateWriter::Peak(ValueId gradient, ValueId clean, ValueId ready) {
-  const ValueId is_number = w_.Emit("Equal", {gradient, gradient});
+ValueId UpdateWriter::Peak(ValueId is_number, ValueId clean, ValueId ready) {
   ValueId size = w_.Emit("Abs", {w_.Emit("Where", {is_number, clean, Scalar(fp16::kLargest)})});
   if (ready != clean) size = w_.Emit("Max", {size, w_.Emit("Abs", {ready})});
   const ValueId peak = w_.Reshape(w_.Emit("ReduceMax", {size}, {{"keepdims", int64_t{0}}}), {1});
@@ -253,9 +251,10 @@ void UpdateWriter::Write(const std::vector<Gradient>& gradients) {
   for (const Gradient& g : gradients) {
     w_.set_place(absl::StrCat("training/", g.name), {});
     type_ = w_.value(g.weight).type;
-    const ValueId clean = Sanitized(g.gradient);
+    const ValueId is_number = w_.Emit("Equal", {g.gradient, g.gradient});  // NaN differs from itself
+    const ValueId clean = Sanitized(g.gradient, is_number);
     ready.push_back(options_.accumulate > 1 ? Accumulated(g, clean) : clean);
-    peaks.push_back(Peak(g.gradient, clean, ready.back()));
+    peaks.push_back(Peak(is_number, clean, ready.back()));
   }
   ValueId factor = kNone;
   if (options_.clip > 0) {
