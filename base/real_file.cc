@@ -89,8 +89,8 @@ absl::StatusOr<std::shared_ptr<const MappedFile>> MapFileBelow(const std::string
     return absl::NotFoundError(absl::StrCat("'", path, "': no such file; give the whole folder"));
   }
   if (real->empty()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "'", path, "': is a link out of the folder; put a copy of the file there"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", path, "': is a link out of the folder; put a copy of the file there"));
   }
   return MapRealFile(*real, path);
 }

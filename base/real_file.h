@@ -24,8 +24,8 @@ absl::StatusOr<std::shared_ptr<const MappedFile>> MapRealFile(const std::string&
 // folder. kNotFound: there is no such file; the message is of no use to a user.
 absl::StatusOr<std::string> RealPathBelow(const std::string& folder, absl::string_view name);
 
-// Maps the file `name` of `folder`, which may be a link if it stays in the folder. Errors: kNotFound,
-// kInvalidArgument (the file is outside the folder), and those of MapRealFile.
+// Maps the file `name` of `folder`, which may be a link if it stays in the folder. Errors:
+// kNotFound, kInvalidArgument (the file is outside the folder), and those of MapRealFile.
 absl::StatusOr<std::shared_ptr<const MappedFile>> MapFileBelow(const std::string& folder,
                                                                absl::string_view name);
 

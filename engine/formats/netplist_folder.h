@@ -23,8 +23,7 @@ absl::Status ReadNetplistFile(const std::string& path,
                               const UnitKind* (*find_kind)(absl::string_view), NetworkBuilder& c);
 // The same of the net.plist in a folder, which is read by MapFileBelow too.
 absl::Status ReadNetplistFolder(const std::string& folder,
-                                const UnitKind* (*find_kind)(absl::string_view),
-                                NetworkBuilder& c);
+                                const UnitKind* (*find_kind)(absl::string_view), NetworkBuilder& c);
 
 // Appends the netplist of a folder to `c`, and then calls c.CleanUp(), which folds biases again.
 // Errors: those of ReadNetplistFile; each message begins with the folder.

@@ -251,7 +251,8 @@ void UpdateWriter::Write(const std::vector<Gradient>& gradients) {
   for (const Gradient& g : gradients) {
     w_.set_place(absl::StrCat("training/", g.name), {});
     type_ = w_.value(g.weight).type;
-    const ValueId is_number = w_.Emit("Equal", {g.gradient, g.gradient});  // NaN differs from itself
+    const ValueId is_number =
+        w_.Emit("Equal", {g.gradient, g.gradient});  // NaN differs from itself
     const ValueId clean = Sanitized(g.gradient, is_number);
     ready.push_back(options_.accumulate > 1 ? Accumulated(g, clean) : clean);
     peaks.push_back(Peak(is_number, clean, ready.back()));

@@ -12,6 +12,7 @@
 #include "base/printable.h"
 #include "base/status_macros.h"
 #include "base/usage_error.h"
+#include "base/wrapped_text.h"
 #include "importer/elements.h"
 #include "importer/gradients/backward.h"
 #include "importer/operators/operators.h"
@@ -21,6 +22,9 @@
 
 namespace anemone {
 namespace {
+
+// Of --train-only in an error.
+constexpr int kShownPatterns = 120;
 
 // A constant with an element beyond this is a mask, not a weight.
 constexpr double kLargestWeight = 1e4;
@@ -99,9 +103,9 @@ absl::StatusOr<std::map<std::string, Tensor>> TakeWeights(Graph& graph,
   if (candidates.empty()) {
     absl::StrAppend(&message, "the main graph has no float initializer");
   } else {
-    absl::StrAppend(&message, "'", Printable(patterns), "' matches none of the ", candidates.size(),
-                    " weights; the first is '", Printable(graph.values[candidates.front()].name),
-                    "'");
+    absl::StrAppend(&message, "'", Cut(Printable(patterns), kShownPatterns),
+                    "' matches none of the ", candidates.size(), " weights; the first is '",
+                    Printable(graph.values[candidates.front()].name), "'");
   }
   return UsageError(message);
 }

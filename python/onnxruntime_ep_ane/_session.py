@@ -285,10 +285,12 @@ class Session:
         made = records_of(self._session.plan_json())
         return made if isinstance(made, list) else [made]
 
-    def run(self, inputs: Mapping[str, Value], adapter: str | Sequence[str | None] = "") -> dict[str, Value]:
+    def run(
+        self, inputs: Mapping[str, Value], adapter: str | Sequence[str | None] | None = ""
+    ) -> dict[str, Value]:
         """Every output by name. Types and shapes must be those of `inputs`; arrays are not copied
         if they are contiguous. A sequence is a list, a map a dict, None an optional without a
-        value. `adapter` is a name of the session's `adapters`; with `adapter_rows` also a list of
+        value. `adapter` is a name of the session's `adapters`, or None; with `adapter_rows` also a list of
         names, one for each row of the batch, in which None is no adapter. Values that fp16 cannot
         hold are a RuntimeWarning, once for each session."""
         if not isinstance(inputs, Mapping) or not all(isinstance(name, str) for name in inputs):
@@ -296,8 +298,8 @@ class Session:
         _check_names(self._inputs, inputs)
         values = {name: _to_cpp(self._inputs[name], value) for name, value in inputs.items()}
         with words_of_python():
-            if isinstance(adapter, str):
-                made = self._session.run(values, adapter, [])
+            if adapter is None or isinstance(adapter, str):
+                made = self._session.run(values, adapter or "", [])
             else:
                 made = self._session.run(values, "", _rows_of(adapter))
         self._warn()

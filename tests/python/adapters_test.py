@@ -131,9 +131,9 @@ class Adapters(unittest.TestCase):
             self.assertEqual([port.name for port in session.inputs], ["x"])
             self.assertEqual(session.plan.summary.engine_macs, session.plan.summary.macs)
             self.assertEqual(session.plan.summary.engine_segments, 1)
-            for name in ("a", "", "b", "a"):
+            for name in ("a", "", "b", None, "a"):
                 y = session.run({"x": self.x}, adapter=name)["y"]
-                numpy.testing.assert_allclose(y, wanted[name], atol=0.02)
+                numpy.testing.assert_allclose(y, wanted[name or ""], atol=0.02)
             base = self.session(model, numerics=numerics).run({"x": self.x})["y"]
             self.assertEqual(session.run({"x": self.x})["y"].tobytes(), base.tobytes())
         with self.assertRaisesRegex(ValueError, "adapter 'c': the session has no such adapter; it has 'a', 'b'"):
