@@ -249,9 +249,9 @@ absl::Status CheckForRuntime(const Graph& graph, const Plan& plan) {
 bool IsSafeForRuntime(const Graph& graph, const Plan& plan, const Graph& as_read) {
   if (std::none_of(as_read.nodes.begin(), as_read.nodes.end(), NeedsElements)) return true;
   const FileNodes file(graph, plan, as_read);
-  return std::all_of(
-      file.file().nodes.begin(), file.file().nodes.end(),
-      [&](const Node& node) { return OperandsWithoutElements(file.file(), node).empty(); });
+  return std::all_of(file.file().nodes.begin(), file.file().nodes.end(), [&](const Node& node) {
+    return OperandsWithoutElements(file.file(), node).empty();
+  });
 }
 
 absl::StatusOr<std::vector<CpuPart>> MakeCpuParts(RuntimeSource runtime, const Graph& graph,

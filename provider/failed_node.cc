@@ -42,8 +42,7 @@ absl::Status WithFailedNode(const absl::Status& status, const Graph& graph) {
                          absl::StrJoin(labels, ", "),
                          count > kMostListed ? absl::StrCat(" (", count, " in all)") : "");
   } else if (graph.nodes.size() == 1) {  // ONNX Runtime made several nodes of it
-    which = absl::StrCat("; the failed node is a part of ",
-                         ShortLabel(graph, graph.nodes.front()));
+    which = absl::StrCat("; the failed node is a part of ", ShortLabel(graph, graph.nodes.front()));
   }
   absl::Status named(status.code(),
                      absl::StrCat(message, which, "; change its inputs or the model"));

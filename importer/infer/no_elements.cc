@@ -82,8 +82,8 @@ std::vector<Tensor> ComputeFromNothing(const Graph& graph, const Node& node) {
     if (!is_empty && !IsProduct(node.op_type)) return {};
     if (!ElementCount(dims).ok()) return {};  // whoever reads it says so
     const std::array<std::byte, sizeof(double)> zero{};
-    made[i] = Tensor::Fill(output.type, dims,
-                           absl::MakeConstSpan(zero).first(BitsOf(output.type) / 8));
+    made[i] =
+        Tensor::Fill(output.type, dims, absl::MakeConstSpan(zero).first(BitsOf(output.type) / 8));
   }
   return made;
 }

@@ -18,8 +18,8 @@ bool NeedsElements(const Node& node);
 // An operand of a node that must have elements.
 struct NeededOperand {
   size_t input = 0;
-  int axis = kNone;         // the only one that matters, or kNone: all axes
-  bool has_none = false;    // it is known that it has no elements
+  int axis = kNone;            // the only one that matters, or kNone: all axes
+  bool has_none = false;       // it is known that it has no elements
   bool may_have_none = false;  // only a run knows it
 };
 

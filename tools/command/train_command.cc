@@ -119,10 +119,10 @@ class TrainRun {
   std::optional<Trainer> trainer_;
   std::optional<Batches> batches_;
   Metrics metrics_;
-  int64_t done_ = 0, begun_ = 0;  // updates: all, and those before this run of the command
-  double seconds_ = 0;            // of this run's updates
-  int64_t not_finite_ = 0;        // losses of this run's updates
-  int64_t last_finite_ = 0;       // the last update of this run with a finite loss, or begun_
+  int64_t done_ = 0, begun_ = 0;   // updates: all, and those before this run of the command
+  double seconds_ = 0;             // of this run's updates
+  int64_t not_finite_ = 0;         // losses of this run's updates
+  int64_t last_finite_ = 0;        // the last update of this run with a finite loss, or begun_
   std::set<std::string> limited_;  // weights whose gradient exceeded fp16 in the update
   int64_t updates_limited_ = 0;    // of this run
 };
@@ -251,10 +251,10 @@ void TrainRun::NoteGradients() {
   if (limited_.empty() || updates_limited_++ > 0 || options_.quiet) return;
   const std::string others =
       limited_.size() > 1 ? absl::StrCat(" and of ", limited_.size() - 1, " more") : "";
-  Note(absl::StrCat("step ", done_, ": the scaled gradient of the weight '",
-                    Printable(*limited_.begin()), "'", others,
-                    " exceeds fp16 and is cut off, so the update is wrong; lower --loss-scale from ",
-                    options_.training.loss_scale, ", or scale the data or the loss down"));
+  Note(absl::StrCat(
+      "step ", done_, ": the scaled gradient of the weight '", Printable(*limited_.begin()), "'",
+      others, " exceeds fp16 and is cut off, so the update is wrong; lower --loss-scale from ",
+      options_.training.loss_scale, ", or scale the data or the loss down"));
 }
 
 absl::Status TrainRun::Save() {
