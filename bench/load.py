@@ -136,13 +136,15 @@ def measure(path, keywords, arguments):
     loads = {"cold": lambda: ours(cache=False), "warm": lambda: ours(cache=True), "ort": ort}
     ports = ours(cache=True).inputs  # fills the cache, and finds files on the disk
     inputs = inputs_of(ort(), {port.name: [max(1, size) for size in port.shape] for port in ports})
-    runs = {"warm": lambda session: session.run(inputs), "cold": lambda session: session.run(inputs),
-            "ort": lambda session: session.run(None, inputs)}
+
+    def run(name, session):
+        return session.run(None, inputs) if name == "ort" else session.run(inputs)
+
     times = collections.defaultdict(list)
     for _ in range(arguments.repeat):
         for name, load in loads.items():  # one session at a time: two would share the pages of the file
             session, loaded = milliseconds(load)
-            _, ran = milliseconds(lambda: runs[name](session))
+            _, ran = milliseconds(lambda: run(name, session))
             times[name].append(loaded)
             times[f"{name}_first"].append(loaded + ran)
             del session
@@ -151,7 +153,7 @@ def measure(path, keywords, arguments):
     made = {name: sessions[name]() for name, is_asked in asked.items() if is_asked}
     for _ in range(10 * arguments.repeat):
         for name, session in made.items():
-            times[f"{name}_run"].append(milliseconds(lambda: runs.get(name, runs["warm"])(session))[1])
+            times[f"{name}_run"].append(milliseconds(lambda: run(name, session))[1])
     return {name: min(taken) for name, taken in times.items()}  # the least disturbed
 
 

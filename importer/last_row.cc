@@ -210,10 +210,6 @@ class RowComputer {
   std::map<std::pair<ValueId, int>, ValueId> sliced_;
 };
 
-}  // namespace
-
-namespace {
-
 void WarnNoLogits(const char* why, const char* remedy, Model& model) {
   model.warnings.push_back(
       {"no-logits", kLogits, absl::StrCat("all rows are computed: ", why), remedy});

@@ -79,13 +79,20 @@ std::string FirstOutput(const onnx::NodeProto& node) {
 }  // namespace
 
 void GuardOperands(const Graph& graph, absl::Span<const NodeId> nodes, OnnxModel& model) {
-  absl::flat_hash_map<std::string, NodeId> guarded;
+  struct GuardedNode {
+    const Node* node;
+    std::vector<NeededOperand> operands;
+  };
+  absl::flat_hash_map<std::string, GuardedNode> guarded;  // by the first output
   for (NodeId id : nodes) {
     const Node& node = graph.nodes[id];
-    if (OperandsWithoutElements(graph, node).empty()) continue;
+    std::vector<NeededOperand> operands = OperandsWithoutElements(graph, node);
+    if (operands.empty()) continue;
     const auto first = std::find_if(node.outputs.begin(), node.outputs.end(),
                                     [](ValueId v) { return v != kNone; });
-    if (first != node.outputs.end()) guarded.emplace(graph.values[*first].name, id);
+    if (first != node.outputs.end()) {
+      guarded.emplace(graph.values[*first].name, GuardedNode{&node, std::move(operands)});
+    }
   }
   if (guarded.empty()) return;
   onnx::GraphProto& proto = *model.proto.mutable_graph();
@@ -94,9 +101,9 @@ void GuardOperands(const Graph& graph, absl::Span<const NodeId> nodes, OnnxModel
   for (onnx::NodeProto& node : *before.mutable_node()) {
     const std::string name = FirstOutput(node);
     if (const auto found = guarded.find(name); found != guarded.end()) {
-      const Node& own = graph.nodes[found->second];
-      GuardWriter writer(proto, name, ShortLabel(graph, own));
-      for (const NeededOperand& operand : OperandsWithoutElements(graph, own)) {
+      const auto& [own, operands] = found->second;
+      GuardWriter writer(proto, name, ShortLabel(graph, *own));
+      for (const NeededOperand& operand : operands) {
         std::string& input = *node.mutable_input(static_cast<int>(operand.input));
         input = writer.Guarded(input, operand.axis);
       }

@@ -131,7 +131,7 @@ ConvWeights PackWeights(ConvKind kind, const ConvGeometry& geometry, HalfReader 
   if (kind == ConvKind::kWinograd) {
     packed.winograd = PackWinograd(geometry, weights);
     if (packed.winograd.size() == 0) packed.kind = ConvKind::kPanels;
-  } else if (kind == ConvKind::kStrassen || (kind == ConvKind::kPanels && !IsCoded(coded))) {
+  } else if (!IsCoded(coded) && (kind == ConvKind::kPanels || kind == ConvKind::kStrassen)) {
     packed.sparse = PackSparse(geometry, weights);
     if (!packed.sparse.begins.empty()) packed.kind = ConvKind::kSparse;
   }

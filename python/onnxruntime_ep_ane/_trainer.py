@@ -88,11 +88,12 @@ class Trainer:
                 self._trainer = _anemone.train_bytes(data, options, settings)
             else:
                 self._trainer = _anemone.train(path, options, settings)
+        self._inputs = {port[0]: Port(*port) for port in self._trainer.inputs}
 
     @property
     def inputs(self) -> list[Port]:
         """What step() takes: the model's inputs, and the labels or the target."""
-        return [Port(*port) for port in self._trainer.inputs]
+        return list(self._inputs.values())
 
     @property
     def weights(self) -> dict[str, npt.NDArray[Any]]:
@@ -111,11 +112,10 @@ class Trainer:
         finite, and the first gradient that exceeds fp16, are also a RuntimeWarning."""
         if not isinstance(inputs, Mapping):
             raise TypeError("inputs: want a dict of arrays by the inputs' names")
-        ports = {port.name: port for port in self.inputs}
-        _check_names(ports, inputs)
+        _check_names(self._inputs, inputs)
         if lr is not None:
             self._trainer.set_learning_rate(lr)
-        values: dict[str, Any] = {name: _to_cpp(ports[name], value) for name, value in inputs.items()}
+        values: dict[str, Any] = {name: _to_cpp(self._inputs[name], value) for name, value in inputs.items()}
         with words_of_python():
             loss: float = self._trainer.step(values)
         if not math.isfinite(loss) and not self._warned:
