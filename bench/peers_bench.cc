@@ -3,7 +3,9 @@
 // each, which is measured in separate processes.
 //
 //   peers_bench MODEL [--threads N] [--repeat N] [--json] [--exact N] [--errors N] [--profile]
-//               [--alone SECONDS]
+//               [--alone SECONDS] [--dim NAME=N] [--shape INPUT=AxB]
+//
+// Dimensions of inputs that have no size get a typical one.
 #include <algorithm>
 #include <cstdio>
 #include <ctime>
@@ -23,6 +25,8 @@
 #include "bench/peaks.h"
 #include "bench/profile.h"
 #include "engine/formats/json.h"
+#include "importer/importer.h"
+#include "importer/read/free_dimensions.h"
 #include "provider/settings.h"
 #include "tbb/task_arena.h"
 #include "tools/command/flag_values.h"
@@ -369,6 +373,31 @@ void PrintLine(const Json& result) {
   }
 }
 
+// Gives each dimension of an input that has no size a typical one, so that any model can be measured.
+absl::Status ChooseSizes(const std::string& path, Settings& settings) {
+  ImportOptions importing;
+  importing.dims = settings.dims;
+  importing.shapes = settings.shapes;
+  importing.only_read = true;
+  ANEMONE_ASSIGN_OR_RETURN(const Model model, ImportFile(path, importing));
+  for (const FreeDimension& dimension : FreeDimensionsOf(model)) {
+    if (!dimension.name.empty()) {
+      settings.dims[dimension.name] = dimension.typical;
+      continue;
+    }
+    const FreeDimension::Place& place = dimension.places.front();
+    if (place.axis == kNone) continue;  // no rank: the load says so
+    for (const ValueId input : model.graph.inputs) {
+      const Value& value = model.graph.values[input];
+      if (value.name != place.input) continue;
+      std::vector<int64_t>& shape = settings.shapes[place.input];
+      shape.resize(value.shape->size(), -1);
+      shape[place.axis] = dimension.typical;
+    }
+  }
+  return absl::OkStatus();
+}
+
 int Main(int argc, char** argv) {
   BenchOptions bench;
   Options& o = bench.options;
@@ -401,12 +430,13 @@ int Main(int argc, char** argv) {
   for (const std::string& text : shapes)
     status.Update(FindSetting("shapes")->store(o.settings, text));
   for (const std::string& text : ranges) status.Update(StoreRange(o, text));
+  if (status.ok()) status = ChooseSizes(model, o.settings);
   absl::StatusOr<Json> result;
   const bool compares = !bench.profile && bench.alone == 0;
-  if (bench.profile) {
-    status.Update(PrintProfileOf(model, o));
-  } else if (bench.alone > 0) {
-    status.Update(RunAlone(model, bench));
+  if (status.ok() && bench.profile) {
+    status = PrintProfileOf(model, o);
+  } else if (status.ok() && bench.alone > 0) {
+    status = RunAlone(model, bench);
   } else if (status.ok()) {
     result = Measure(model, bench);
     status = result.status();

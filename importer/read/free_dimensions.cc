@@ -16,6 +16,7 @@ namespace anemone {
 namespace {
 
 constexpr int64_t kBatch = 1, kChannels = 3, kImage = 224, kSequence = 128;
+constexpr int64_t kSecond = 16000;  // of sound
 
 // By a part of the name, or by the whole name for short ones. The first row that matches counts.
 struct NamedSize {
@@ -40,6 +41,8 @@ constexpr NamedSize kNamedSizes[] = {
     {"len", false, kSequence},
     {"token", false, kSequence},
     {"time", false, kSequence},
+    {"frame", false, kSequence},
+    {"samples", false, kSecond},
 };
 
 // Exporters write sums as names: "past_sequence_length + 1".
