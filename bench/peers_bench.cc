@@ -373,7 +373,8 @@ void PrintLine(const Json& result) {
   }
 }
 
-// Gives each dimension of an input that has no size a typical one, so that any model can be measured.
+// Gives each dimension of an input that has no size a typical one, so that any model can be
+// measured.
 absl::Status ChooseSizes(const std::string& path, Settings& settings) {
   ImportOptions importing;
   importing.dims = settings.dims;

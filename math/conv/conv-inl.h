@@ -111,21 +111,6 @@ HWY_INLINE void StageChannels(const ConvBlock& block, const Stage& s, int64_t fi
   }
 }
 
-// Packs B of a pointwise convolution for channels [first, first + channels), directly from the
-// input.
-HWY_INLINE void PackPointwise(const ConvBlock& block, int64_t first, int64_t channels, float* b) {
-  const int64_t plane = block.geometry->in_h * block.geometry->in_w;
-  for (int64_t j = 0; j < block.positions; j += kPanelColumns) {
-    const int64_t width = HWY_MIN(block.positions - j, kPanelColumns);
-    const Half* from = block.x + first * plane + block.position + j;
-    float* to = b + j * channels;
-    for (int64_t c = 0; c < channels; ++c, from += plane, to += kPanelColumns) {
-      WidenRun(from, to, width);
-      for (int64_t i = width; i < kPanelColumns; ++i) to[i] = 0.0f;
-    }
-  }
-}
-
 HWY_INLINE void PackUnfolded(const ConvBlock& block, const Stage& s, const int64_t* taps,
                              int64_t first, int64_t channels, float* b) {
   const ConvGeometry& g = *block.geometry;
@@ -238,7 +223,6 @@ HWY_INLINE void MultiplyConvBlock(const ConvBlock& block) {
       block.channels, block.positions, g.depth(), ChannelStep(g) * g.taps(),
       [&](int64_t first, int64_t depth, float* b) HWY_ATTR {
         if (depth == 0) return;
-        if (g.pointwise()) return PackPointwise(block, first, depth, b);
         PackUnfolded(block, stage, taps, first / g.taps(), depth / g.taps(), b);
       },
       [&](int64_t row, int64_t rows, int64_t first, int64_t depth, float* a)
@@ -260,6 +244,62 @@ HWY_INLINE void MultiplyConvBlock(const ConvBlock& block) {
           HWY_ATTR { return RowsAhead(block, first, terms, row, column / kPanelColumns); });
 }
 
+// The columns of the next tile if `rest` are left. Four vectors are two tiles of two, because a
+// tile of one vector loads too much for each product.
+HWY_INLINE int64_t TileWidth(int64_t rest) {
+  return rest > 3 * kLanes && rest <= 4 * kLanes ? 2 * kLanes : HWY_MIN(rest, 3 * kLanes);
+}
+
+// Packs `positions` columns of B of a pointwise convolution, from column `position` of the block
+// on.
+HWY_INLINE void PackColumns(const ConvBlock& block, int64_t position, int64_t positions, float* b) {
+  const ConvGeometry& g = *block.geometry;
+  const Half* from = block.x + block.position + position;
+  for (int64_t c = 0; c < g.group_in; ++c, from += g.in_h * g.in_w, b += kPanelColumns) {
+    WidenRun(from, b, positions);
+  }
+}
+
+// A pointwise convolution: the columns of B are read from the input in place. Each panel of columns
+// is multiplied by all rows of A that the second-level cache holds.
+HWY_INLINE void MultiplyPointwiseBlock(const ConvBlock& block) {
+  const ConvGeometry& g = *block.geometry;
+  constexpr int64_t kMostFloats = 1 << 16;
+  constexpr int64_t kFinished = 1024;  // columns: the epilogue is slow for short runs
+  const int64_t depth = g.group_in, plane = g.in_h * g.in_w;
+  const int64_t most = HWY_MAX(kMostFloats / depth / kTileRows, 1) * kTileRows;
+  const int64_t step = HWY_MIN(RoundUp(block.channels, kTileRows), most);
+  float* const a = ThreadScratch<float>(ScratchUse::kPanelA, step * depth + kLanes);
+  float* const b = ThreadScratch<float>(ScratchUse::kPanelB, kPanelColumns * depth + kLanes);
+  const Epilogue rest = block.epilogue.rest();
+  for (int64_t first = 0; first < block.channels; first += step) {
+    const int64_t rows = HWY_MIN(block.channels - first, step);
+    PackWeights(block, block.channel + first, rows, 0, depth, a);
+    Half* const y = block.y + (block.channel + first) * g.y_plane + block.position;
+    int64_t finished = 0, width = 0;
+    for (int64_t column = 0; column < block.positions; column += width) {
+      width = TileWidth(block.positions - column);
+      const auto multiply = [&](const auto& columns) HWY_ATTR {
+        for (int64_t i = 0; i < rows; i += kTileRows) {
+          const int64_t height = HWY_MIN(rows - i, kTileRows);
+          MultiplyTile(depth, a + i * depth, depth * kPanelRows, height, columns, width, nullptr,
+                       TileOf(block, first + i, height, column, width), Ahead());
+        }
+      };
+      if (ANEMONE_MATH_WIDE_TILE && ANEMONE_MATH_NATIVE_HALF && width % kLanes == 0) {
+        multiply(PlaneColumns{block.x + block.position + column, plane});
+      } else {
+        PackColumns(block, column, width, b);
+        multiply(b);
+      }
+      const int64_t done = column + width - finished;
+      if (done < kFinished && column + width < block.positions) continue;
+      rest.FinishRuns(y + finished, rows, done, g.y_plane);
+      finished += done;
+    }
+  }
+}
+
 // Like MultiplyConvBlock() in one pass, for whole rows of positions. The columns of all channels
 // are read from the stage in place.
 HWY_INLINE void MultiplyStagedBlock(const ConvBlock& block) {
@@ -274,7 +314,7 @@ HWY_INLINE void MultiplyStagedBlock(const ConvBlock& block) {
   for (int64_t k = 0; k < depth; ++k) {
     steps[k] = k / g.taps() * s.channel_size + taps[k % g.taps()];
   }
-  const int64_t tiles = rows * CeilDiv(s.columns, kPanelColumns);
+  const int64_t tiles = rows * CeilDiv(s.columns, 3 * kLanes);
   float* a = ThreadScratch<float>(ScratchUse::kPanelA, kTileRows * depth);
   const Epilogue rest = block.epilogue.rest();
   for (int64_t i = 0; i < block.channels; i += kTileRows) {
@@ -286,7 +326,7 @@ HWY_INLINE void MultiplyStagedBlock(const ConvBlock& block) {
     for (int64_t row = 0; row < rows; ++row) {
       const float* const from = stage + s.RowOffset(s.first_row + row);
       for (int64_t column = 0; column < s.columns; column += to.columns, to.to += to.columns) {
-        to.columns = HWY_MIN(s.columns - column, kPanelColumns);
+        to.columns = TileWidth(s.columns - column);
         MultiplyTile(depth, a, depth * kPanelRows, height, UnpackedColumns{from + column, steps},
                      to.columns, nullptr, to, ahead);
         ahead.from += depth * ahead.step;

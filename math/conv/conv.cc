@@ -23,6 +23,7 @@ HWY_BEFORE_NAMESPACE();
 namespace anemone::math::HWY_NAMESPACE {
 
 void ComputeConvBlock(const ConvBlock& block) { MultiplyConvBlock(block); }
+void ComputePointwiseBlock(const ConvBlock& block) { MultiplyPointwiseBlock(block); }
 void ComputeStagedBlock(const ConvBlock& block) { MultiplyStagedBlock(block); }
 void ComputeChannelBlock(const ConvBlock& block) { MultiplyChannelBlock(block); }
 
@@ -34,6 +35,7 @@ HWY_AFTER_NAMESPACE();
 namespace anemone::math {
 
 HWY_EXPORT(ComputeConvBlock);
+HWY_EXPORT(ComputePointwiseBlock);
 HWY_EXPORT(ComputeStagedBlock);
 HWY_EXPORT(ComputeChannelBlock);
 
@@ -240,10 +242,12 @@ int64_t StagedRows(const ConvGeometry& g) {
 }
 
 // Whether reading the stage in place is faster than unfolding it. Unfolding costs as much as four
-// rows of products. Reading in place wastes the lanes after the end of each row of positions.
+// rows of products. Reading in place wastes the lanes after the end of each row of positions, and a
+// quarter of the time if a row is one vector, because more is loaded for each product.
 bool ReadsStage(const ConvGeometry& g) {
   if (g.taps() <= 1 || g.depth() > kBlockDepth || !g.dense_output()) return false;
-  const int64_t unused = RoundUp(g.out_w, kMostLanes) - g.out_w;
+  int64_t unused = RoundUp(g.out_w, kMostLanes) - g.out_w;
+  if (g.out_w <= kMostLanes) unused += g.out_w / 4;
   return g.group_out * unused < 4 * g.out_w && StagedRows(g) * g.out_w >= 2 * kPanelColumns;
 }
 
@@ -271,6 +275,17 @@ ConvCut CutStaged(const ConvGeometry& g) {
   return {1, count, g.out_w, 0, g.group_out * g.positions() / count * g.depth() / 16};
 }
 
+// Nothing limits the size of a block. Each packs its rows of A.
+ConvCut CutPointwise(const ConvGeometry& g) {
+  const BlockSize size = {g.group_out, g.positions()};
+  const Cut cut = CutBlocks(
+      size, {RoundUp(size.rows, kTileRows), RoundUp(size.columns, kMostLanes)},
+      {kTileRows, kMostLanes}, {.b_rows = 1, .a_columns = 4}, g.batch * g.groups, ThreadCount());
+  const BlockSize largest = cut.largest();
+  return {cut.by_rows, cut.by_columns, kMostLanes, 0,
+          largest.rows * largest.columns * g.depth() / 16};
+}
+
 ConvCut CutUnfolded(const ConvGeometry& g) {
   Cut cut = ChooseBlocks({g.group_out, g.positions()}, g.depth(), kMostLanes, g.batch * g.groups,
                          ThreadCount());
@@ -281,9 +296,7 @@ ConvCut CutUnfolded(const ConvGeometry& g) {
   }
   const BlockSize largest = cut.largest();
   const int64_t cost = largest.rows * largest.columns * g.depth() / 16;
-  if (g.pointwise() || g.out_w <= largest.columns) {
-    return {cut.by_rows, cut.by_columns, kMostLanes, 0, cost};
-  }
+  if (g.out_w <= largest.columns) return {cut.by_rows, cut.by_columns, kMostLanes, 0, cost};
   // Divides rows, so that less of the input is staged.
   const int64_t per_row = CeilDiv(g.out_w, largest.columns);
   return {cut.by_rows, g.out_h * per_row, kMostLanes, per_row, cost};
@@ -296,6 +309,9 @@ struct ConvWay {
 };
 
 ConvWay ChooseWay(const ConvGeometry& g) {
+  if (g.pointwise() && g.dense_output()) {
+    return {HWY_DYNAMIC_DISPATCH(ComputePointwiseBlock), CutPointwise(g)};
+  }
   if (ReadsStage(g)) return {HWY_DYNAMIC_DISPATCH(ComputeStagedBlock), CutStaged(g)};
   return {HWY_DYNAMIC_DISPATCH(ComputeConvBlock), CutUnfolded(g)};
 }

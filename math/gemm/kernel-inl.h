@@ -34,10 +34,20 @@ namespace anemone::math::HWY_NAMESPACE {
 HWY_INLINE VF LoadColumns(const float* b) { return hn::LoadU(DF(), b); }
 HWY_INLINE VF LoadColumns(const Half* b) { return LoadHalf(b); }
 
-// TermOf() returns the columns of B for one term. B is either a packed panel,
+// TermOf() returns the columns of B for one term. B is a packed panel,
 template <class T>
 HWY_INLINE const T* TermOf(const T* panel, int64_t term) {
   return panel + term * kPanelColumns;
+}
+// columns of planes, where each term is a plane of `step` elements,
+struct PlaneColumns {
+  const Half* first;
+  int64_t step;
+
+  PlaneColumns operator+(int64_t columns) const { return {first + columns, step}; }
+};
+HWY_INLINE const Half* TermOf(const PlaneColumns& b, int64_t term) {
+  return b.first + term * b.step;
 }
 // or unpacked columns, where term k is steps[k] elements after `first`.
 struct UnpackedColumns {

@@ -62,6 +62,9 @@ Window Square(int64_t kernel, int64_t stride, int64_t pad, int64_t dilation = 1)
 const ConvCase kConvCases[] = {
     {"pointwise", {1, 19, 7, 9, 13, 1, {}}},
     {"pointwise_deep", {2, 800, 5, 6, 20, 1, {}}},
+    {"pointwise_of_64_positions", {1, 20, 4, 16, 140, 1, {}}},
+    {"pointwise_in_blocks_of_rows", {1, 1021, 9, 20, 70, 1, {}}},
+    {"pointwise_in_parts_for_the_epilogue", {1, 5, 33, 67, 9, 1, {}}},
     {"pointwise_stride2", {1, 8, 9, 9, 12, 1, Square(1, 2, 0)}},
     {"pointwise_padded", {1, 3, 4, 4, 5, 1, Square(1, 1, 1)}},
     {"three", {2, 5, 11, 13, 9, 1, Square(3, 1, 1)}},
