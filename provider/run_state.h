@@ -16,6 +16,9 @@ namespace anemone {
 struct Scheduler::RunState {
   std::vector<Surface> surfaces;  // by slot
   std::vector<RunValue> values;   // by value; empty for values that stay on the engine
+  // By value: the tensors that values left the engine in, to be used again by the next run. Fresh
+  // memory costs more than the conversion, because the system clears each page of it.
+  std::vector<Tensor> rooms;
   // By segment: rows of states that the run has overwritten, to be put back if it fails.
   struct OldRows {
     RowBlocks blocks;
@@ -27,9 +30,17 @@ struct Scheduler::RunState {
   // Most values of a large model stay on the engine, so that looking is faster than assigning.
   void Clear(size_t count) {
     values.resize(count);
+    rooms.resize(count);
     for (RunValue& value : values) {
       if (!value.is_empty()) value = RunValue();
     }
+  }
+
+  // Memory for a value that leaves the engine.
+  Tensor RoomFor(ValueId value, DataType type, const std::vector<int64_t>& dims) {
+    Tensor& room = rooms[value];
+    if (!room.is_sole_owner()) room = Tensor::Uninitialized(type, dims);
+    return room;
   }
 
   RunValue ValueOf(const Graph& graph, ValueId value) const {

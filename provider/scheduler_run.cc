@@ -95,6 +95,11 @@ class Scheduler::Runner {
     });
   }
 
+  bool IsOutput(ValueId value) const {
+    return std::find(s_.graph_.outputs.begin(), s_.graph_.outputs.end(), value) !=
+           s_.graph_.outputs.end();
+  }
+
   // Stores a value from outside the engine in all forms in which it is read.
   absl::Status Publish(ValueId value, RunValue given) {
     if (s_.surfaces_.slot[value] >= 0 && given.has_tensor()) {
@@ -252,9 +257,12 @@ class Scheduler::Runner {
       const absl::Time start = Begun();
       const Value& value = s_.graph_.values[v];
       math::Tally tally;
-      Tensor& tensor = state_.values[v].tensor;
-      tensor = FromSurface(SurfaceOf(v).data(), s_.surfaces_.layout[v], value.type, value.dims(),
-                           s_.watch_ == nullptr ? nullptr : s_.watch_->ForOutput(tally));
+      Tensor tensor = IsOutput(v) ? Tensor::Uninitialized(value.type, value.dims())
+                                  : state_.RoomFor(v, value.type, value.dims());
+      FromSurface(SurfaceOf(v).data(), s_.surfaces_.layout[v], value.type, value.dims(),
+                  tensor.mutable_data<std::byte>(),
+                  s_.watch_ == nullptr ? nullptr : s_.watch_->ForOutput(tally));
+      state_.values[v].tensor = tensor;
       if (tally.not_finite > 0) {
         s_.watch_->Output(tally, tensor.elements(), value.name,
                           MakerOf(segment.network, static_cast<int>(i)));
