@@ -2,6 +2,8 @@
 #ifndef ANEMONE_PROVIDER_RUN_STATE_H_
 #define ANEMONE_PROVIDER_RUN_STATE_H_
 
+#include <cstdint>
+#include <mutex>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -16,9 +18,10 @@ namespace anemone {
 struct Scheduler::RunState {
   std::vector<Surface> surfaces;  // by slot
   std::vector<RunValue> values;   // by value; empty for values that stay on the engine
-  // By value: the tensors that values left the engine in, to be used again by the next run. Fresh
-  // memory costs more than the conversion, because the system clears each page of it.
+  // What values left the engine in, to be used again. Fresh memory costs more than the conversion,
+  // because the system clears each page of it.
   std::vector<Tensor> rooms;
+  std::mutex rooms_mutex;
   // By segment: rows of states that the run has overwritten, to be put back if it fails.
   struct OldRows {
     RowBlocks blocks;
@@ -30,17 +33,18 @@ struct Scheduler::RunState {
   // Most values of a large model stay on the engine, so that looking is faster than assigning.
   void Clear(size_t count) {
     values.resize(count);
-    rooms.resize(count);
     for (RunValue& value : values) {
       if (!value.is_empty()) value = RunValue();
     }
   }
 
-  // Memory for a value that leaves the engine.
-  Tensor RoomFor(ValueId value, DataType type, const std::vector<int64_t>& dims) {
-    Tensor& room = rooms[value];
-    if (!room.is_sole_owner()) room = Tensor::Uninitialized(type, dims);
-    return room;
+  // Memory for a value that leaves the engine: what nobody reads any longer, or new.
+  Tensor RoomFor(DataType type, const std::vector<int64_t>& dims) {
+    const std::scoped_lock lock(rooms_mutex);
+    for (const Tensor& room : rooms) {
+      if (room.type() == type && room.dims() == dims && room.is_sole_owner()) return room;
+    }
+    return rooms.emplace_back(Tensor::Uninitialized(type, dims));
   }
 
   RunValue ValueOf(const Graph& graph, ValueId value) const {

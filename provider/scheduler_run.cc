@@ -258,7 +258,7 @@ class Scheduler::Runner {
       const Value& value = s_.graph_.values[v];
       math::Tally tally;
       Tensor tensor = IsOutput(v) ? Tensor::Uninitialized(value.type, value.dims())
-                                  : state_.RoomFor(v, value.type, value.dims());
+                                  : state_.RoomFor(value.type, value.dims());
       FromSurface(SurfaceOf(v).data(), s_.surfaces_.layout[v], value.type, value.dims(),
                   tensor.mutable_data<std::byte>(),
                   s_.watch_ == nullptr ? nullptr : s_.watch_->ForOutput(tally));
