@@ -3,6 +3,11 @@
 #include "absl/strings/str_cat.h"
 
 namespace anemone {
+namespace {
+
+constexpr char kNotLowered[] = "form-not-lowered";
+
+}  // namespace
 
 Operand NetworkBuilder::AddInput(std::string name, const Dims& dims, Format format) {
   network_.inputs.push_back({std::move(name), dims, format});
@@ -54,9 +59,15 @@ BuildFailure NetworkBuilder::Refuse(Verdict verdict) {
 }
 
 BuildFailure NetworkBuilder::NotLowered(absl::string_view what) {
-  return Refuse(OwnRefusal(Layer::kCoverage, "form-not-lowered",
-                           absl::StrCat("not lowered: ", what),
+  return Refuse(OwnRefusal(Layer::kCoverage, kNotLowered, absl::StrCat("not lowered: ", what),
                            "use another form of the operator, or leave it to the CPU"));
+}
+
+BuildFailure NetworkBuilder::NotConstant(absl::string_view what) {
+  return Refuse(OwnRefusal(Layer::kCoverage, kNotLowered, absl::StrCat("not lowered: ", what),
+                           "make it a constant, or leave the node to the CPU; if it is an "
+                           "initializer that the model also lists as an input, remove it from the "
+                           "inputs"));
 }
 
 BuildFailure NetworkBuilder::Fail(absl::Status status) {

@@ -105,6 +105,8 @@ class NetworkBuilder {
   // Refuses because Anemone has no lowering for this form (coverage, form-not-lowered); the engine
   // was not asked.
   BuildFailure NotLowered(absl::string_view what);
+  // The same for a form in which an operand that must be a constant is computed at run time.
+  BuildFailure NotConstant(absl::string_view what);
   // Fails with this error, unless the builder has failed before.
   BuildFailure Fail(absl::Status status);
 

@@ -82,6 +82,9 @@ absl::string_view RemedyFor(const absl::Status& refused) {
          "operators";
 }
 
+// In the place of an input that always has its default.
+constexpr size_t kDefault = static_cast<size_t>(-1);
+
 absl::StatusOr<size_t> PlaceOf(const std::string& name, absl::Span<const std::string> names,
                                absl::string_view where) {
   const auto found = std::find(names.begin(), names.end(), name);
@@ -173,8 +176,9 @@ absl::StatusOr<std::unique_ptr<CpuSegment>> CpuSegment::Of(
     }
   }
   for (const CpuPort& port : session->inputs()) {
-    ANEMONE_ASSIGN_OR_RETURN(segment->input_order_.emplace_back(),
-                             PlaceOf(port.name, inputs, file.path));
+    auto place = PlaceOf(port.name, inputs, file.path);
+    if (!place.ok() && !port.has_default) return place.status();
+    segment->input_order_.push_back(place.value_or(kDefault));
   }
   const std::vector<std::string> made = NamesOf(session->outputs());
   for (const std::string& name : outputs) {
@@ -188,7 +192,9 @@ absl::StatusOr<std::vector<CpuValue>> CpuSegment::RunFile(
     absl::Span<const CpuValue> inputs, absl::Span<const CpuOutput> outputs) const {
   std::vector<CpuValue> given;
   given.reserve(input_order_.size());
-  for (size_t place : input_order_) given.push_back(inputs[place]);
+  for (size_t place : input_order_) {
+    given.push_back(place == kDefault ? CpuValue() : inputs[place]);
+  }
   std::vector<CpuOutput> places(session_->outputs().size());
   for (size_t i = 0; i < outputs.size(); ++i) places[output_order_[i]] = outputs[i];
   ANEMONE_ASSIGN_OR_RETURN(const std::vector<CpuValue> made, session_->Run(given, places));

@@ -48,9 +48,10 @@ class CpuSegment {
                                            absl::Span<const ValueId> outputs);
   static absl::StatusOr<std::unique_ptr<CpuSegment>> FromModel(
       std::shared_ptr<const OrtRuntime> runtime, OnnxModel model, const CpuSegmentOptions& options);
-  // The segment that is the whole model of `file`. `inputs` are the names of all its inputs,
-  // `outputs` those of its outputs that Run() returns. Errors: kInvalidArgument (the model has
-  // other inputs, lacks an output, or has optional inputs), or ONNX Runtime's.
+  // The segment that is the whole model of `file`. `inputs` are the names of its inputs, without
+  // those that always have their default; `outputs` those of its outputs that Run() returns.
+  // Errors: kInvalidArgument (the model has other inputs, lacks an output, or has optional inputs),
+  // or ONNX Runtime's.
   static absl::StatusOr<std::unique_ptr<CpuSegment>> FromFile(
       std::shared_ptr<const OrtRuntime> runtime, const ModelFile& file,
       absl::Span<const std::string> inputs, absl::Span<const std::string> outputs);
@@ -85,7 +86,8 @@ class CpuSegment {
   const std::string where_;
   const CpuSessionOptions options_;
   std::unique_ptr<CpuSession> session_;
-  // Of a file: by input of the session, the caller's; by output of the caller, the session's.
+  // Of a file: by input of the session, the caller's, or none; by output of the caller, the
+  // session's.
   std::vector<size_t> input_order_, output_order_;
   std::vector<bool> may_miss_;  // by input: whether it is an optional; empty if none is
   OnnxModel model_;             // kept if some input is an optional

@@ -111,10 +111,13 @@ struct Graph {
   std::vector<ValueId> inputs;
   std::vector<ValueId> outputs;
   std::vector<ValueId> captures;  // values of a body that refer to outer values
-  // Inputs that a run may omit (an initializer that is also an input, from IR version 4), and their
-  // default values. They are never folded: such an input has no Value::constant, and the caller of
-  // a run supplies the default.
+  // Inputs that a run may omit (an initializer that is also an input, from IR version 4, if
+  // ImportOptions keeps it), and their default values. They are never folded: such an input has no
+  // Value::constant, and the caller of a run supplies the default.
   std::map<ValueId, Tensor> defaults;
+  // Initializers that are inputs of the file too, and could have had such a default, but are
+  // constants. Their values may be folded.
+  std::vector<std::string> constant_inputs;
 };
 
 // A warning for the user ("fuse-casts did not converge").

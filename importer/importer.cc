@@ -16,6 +16,7 @@
 #include "importer/model_part.h"
 #include "importer/new_weights.h"
 #include "importer/read/bindings.h"
+#include "importer/read/constant_inputs.h"
 #include "importer/read/external_data.h"
 #include "importer/read/reader.h"
 #include "importer/read/skeleton.h"
@@ -57,9 +58,17 @@ absl::StatusOr<Model> Simplified(Model model, const ImportOptions& options) {
   return model;
 }
 
+std::vector<std::string> KeptInputs(const ImportOptions& options) {
+  std::vector<std::string> kept = options.overridable;
+  kept.insert(kept.end(), options.given_inputs.begin(), options.given_inputs.end());
+  return kept;
+}
+
 // The import steps after ReadModel().
 absl::StatusOr<Model> Finish(absl::StatusOr<Model> model, const ImportOptions& options) {
   ANEMONE_RETURN_IF_ERROR(model.status());
+  ANEMONE_RETURN_IF_ERROR(CheckOverridable(options.overridable, *model));
+  WarnOfConstantInputs(*model);
   if (options.weights != nullptr && !options.only_read) {
     ANEMONE_RETURN_IF_ERROR(ReplaceInitializers(*options.weights, *model));
   }
@@ -120,7 +129,7 @@ absl::StatusOr<Model> ImportText(const std::string& where, absl::string_view fil
   return GuardedImport(where, options, [&](const ImportOptions& at) -> absl::StatusOr<Model> {
     ANEMONE_ASSIGN_OR_RETURN(std::unique_ptr<const Skeleton> skeleton, MakeSkeleton(file, owner));
     ANEMONE_RETURN_IF_ERROR(CheckTime(Phase::kRead));
-    absl::StatusOr<Model> model = ReadModel(*skeleton, external);
+    absl::StatusOr<Model> model = ReadModel(*skeleton, external, KeptInputs(at));
     skeleton.reset();
     return Finish(std::move(model), at);
   });
@@ -151,7 +160,7 @@ absl::StatusOr<Model> ImportShared(std::shared_ptr<const std::string> bytes,
 absl::StatusOr<Model> ImportSkeleton(const Skeleton& skeleton, const std::string& where,
                                      const ImportOptions& options) {
   return GuardedImport(where, options, [&](const ImportOptions& at) {
-    return Finish(ReadModel(skeleton, ExternalData::InFolder("")), at);
+    return Finish(ReadModel(skeleton, ExternalData::InFolder(""), KeptInputs(at)), at);
   });
 }
 

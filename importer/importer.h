@@ -48,6 +48,11 @@ struct ImportOptions {
   bool simplify = true;  // run the passes; false keeps the nodes of the working opset
   // If not null: values for initializers in place of the file's (importer/new_weights.h).
   std::shared_ptr<const std::map<std::string, Tensor>> weights;
+  // Initializers that are also inputs and stay inputs, with a default, from IR version 4; others
+  // are constants. kAllOverridable ("all") stands for all of them. A name that is none is an error.
+  std::vector<std::string> overridable;
+  // The same, but the model may have none of the names: inputs that a state or an adapter gives.
+  std::vector<std::string> given_inputs;
   // If not null: modules that adapters change, which get inputs for them (importer/adapters.h).
   std::shared_ptr<const AdapterModules> adapters;
   // If not null: set to the graph before any rewrite, with functions inlined and dimensions bound.

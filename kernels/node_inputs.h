@@ -54,7 +54,7 @@ inline absl::StatusOr<std::vector<int64_t>> ConstantIntegers(LowerContext& c, co
   if (constant == nullptr) {
     c.In(node.inputs[i]);
     ANEMONE_RETURN_IF_ERROR(c.status());
-    return c.NotLowered("parameter input computed at run time");
+    return c.NotConstant("parameter input computed at run time");
   }
   // A fill of any size is only a few bytes in a file, so a small file may have a huge constant.
   if (constant->elements() > MostIntegers()) {

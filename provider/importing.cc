@@ -44,8 +44,11 @@ void LazyRuntime::ExplainMissing(Model& model) const {
 
 ImportOptions ImportingOptions(const Settings& settings, std::shared_ptr<LazyRuntime> runtime) {
   RegisterCustomDomain();
-  ImportOptions options{
-      .dims = settings.dims, .shapes = settings.shapes, .last_logits = settings.last_logits};
+  ImportOptions options{.dims = settings.dims,
+                        .shapes = settings.shapes,
+                        .overridable = settings.overridable,
+                        .last_logits = settings.last_logits};
+  for (const auto& [past, present] : settings.state) options.given_inputs.push_back(past);
   if (runtime == nullptr) return options;
   options.evaluate =
       [runtime = std::move(runtime)](

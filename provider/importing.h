@@ -42,8 +42,8 @@ class LazyRuntime {
   std::optional<absl::StatusOr<std::shared_ptr<const OrtRuntime>>> runtime_;
 };
 
-// Import options with the settings' dims and shapes. If ONNX Runtime cannot be opened or `runtime`
-// is null, fewer constants are folded.
+// Import options with the settings' dims, shapes, and inputs that stay inputs. If ONNX Runtime
+// cannot be opened or `runtime` is null, fewer constants are folded.
 ImportOptions ImportingOptions(const Settings& settings, std::shared_ptr<LazyRuntime> runtime);
 
 }  // namespace anemone

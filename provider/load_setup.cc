@@ -51,18 +51,25 @@ absl::StatusOr<LoadSetup> MakeLoadSetup(const Settings& settings, Bucketing::Imp
   ANEMONE_ASSIGN_OR_RETURN(Adapters adapters,
                            Adapters::Read(settings.adapters, settings.adapter_rows));
   const auto modules = adapters.modules();
+  const std::vector<std::string> given = adapters.GivenInputs();
   setup.adapters = std::make_shared<const Adapters>(std::move(adapters));
+  if (modules != nullptr || !given.empty()) {
+    setup.import = [import = std::move(setup.import), modules,
+                    given](const ImportOptions& options) {
+      ImportOptions with = options;
+      with.adapters = modules;
+      with.given_inputs.insert(with.given_inputs.end(), given.begin(), given.end());
+      return import(with);
+    };
+  }
   if (modules == nullptr) {
-    ANEMONE_ASSIGN_OR_RETURN(setup.cache, SessionCache::Open(settings, path, std::move(bytes)));
+    Settings keyed = settings;  // what an adapter gives is an input in the cached program
+    keyed.overridable.insert(keyed.overridable.end(), given.begin(), given.end());
+    ANEMONE_ASSIGN_OR_RETURN(setup.cache, SessionCache::Open(keyed, path, std::move(bytes)));
     return setup;
   }
   // The model that runs has more inputs than the file's, which the cache's key does not know.
   setup.is_of_file = false;
-  setup.import = [import = std::move(setup.import), modules](const ImportOptions& options) {
-    ImportOptions with = options;
-    with.adapters = modules;
-    return import(with);
-  };
   if (modules->by_row) {
     const std::string& any = modules->ranks.begin()->first;
     setup.import = WithRowProof(std::move(setup.import), AdapterInput(any, 'A'));

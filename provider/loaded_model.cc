@@ -271,7 +271,8 @@ absl::StatusOr<std::unique_ptr<LoadedModel>> LoadedModel::OnCpu(const LoadSetup&
                                                                 const ImportOptions& importing) {
   const Settings& settings = setup.settings;
   const bool is_plain = settings.dims.empty() && settings.shapes.empty() && !settings.hazards &&
-                        !setup.memory->is_limited() && settings.limits.empty();
+                        !setup.memory->is_limited() && settings.limits.empty() &&
+                        settings.overridable.empty();
   if (!setup.planning.policy.cpu_only || !is_plain || !setup.is_of_file) return nullptr;
   Stopwatch watch;
   const auto opened = setup.runtime->Get();

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
+#include "importer/read/constant_inputs.h"
 #include "provider/ports.h"
 
 namespace anemone {
@@ -29,6 +30,10 @@ absl::StatusOr<std::vector<OnnxValue>> InputsInOrder(const Graph& graph,
   for (const auto& entry : given) {
     const std::string& name = entry.first;
     if (FindPort(ports, name) != nullptr) continue;
+    if (IsConstantInput(graph, name)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("input '", name, "': ", ConstantInputText(name)));
+    }
     const std::string names = absl::StrJoin(
         ports, ", ",
         [](std::string* out, const PortInfo& port) { absl::StrAppend(out, port.name); });

@@ -138,6 +138,10 @@ const std::vector<PortInfo>& Session::outputs() const {
   return state_ == nullptr ? model_->outputs() : state_->outputs();
 }
 
+std::vector<std::string> Session::ConstantInputs() const {
+  return model_->Get()->graph().constant_inputs;
+}
+
 absl::StatusOr<std::map<std::string, Tensor>> Session::Run(
     const std::map<std::string, Tensor>& inputs, const std::string& adapter) const {
   ANEMONE_RETURN_IF_ERROR(RequireTensors(outputs()));

@@ -30,7 +30,7 @@ std::string RuntimeIdentity(const Settings& settings) {
 
 absl::StatusOr<CacheKey> KeyOf(const Settings& settings, const std::vector<Tensor>& sources) {
   CacheKey key;
-  key.Add("session", "6");  // the version of session_package.h
+  key.Add("session", "7");  // the version of session_package.h
   for (const Setting& setting : AllSettings()) {
     if (setting.key != nullptr) key.Add(setting.name, setting.key(settings));
   }

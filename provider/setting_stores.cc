@@ -1,9 +1,11 @@
 #include "provider/setting_stores.h"
 
+#include <set>
 #include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "base/byte_sizes.h"
 #include "base/deadline.h"
@@ -188,6 +190,19 @@ absl::Status StoreState(Settings& settings, const std::string& value) {
   ANEMONE_ASSIGN_OR_RETURN(std::string * entry, NewEntry(settings.state, past));
   *entry = present;
   return absl::OkStatus();
+}
+
+absl::Status StoreOverridable(Settings& settings, const std::string& value) {
+  for (absl::string_view name : absl::StrSplit(value, ',', absl::SkipEmpty())) {
+    settings.overridable.emplace_back(name);
+  }
+  return absl::OkStatus();
+}
+
+// Equal for two orders of the same names.
+std::string OverridableKey(const Settings& settings) {
+  const std::set<std::string> names(settings.overridable.begin(), settings.overridable.end());
+  return absl::StrJoin(names, ",");
 }
 
 std::string TargetKey(const Settings& settings) {

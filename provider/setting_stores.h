@@ -58,6 +58,7 @@ absl::Status StoreLimits(Settings& settings, const std::string& value);
 absl::Status StoreDim(Settings& settings, const std::string& value);
 absl::Status StoreShape(Settings& settings, const std::string& value);
 absl::Status StoreBucket(Settings& settings, const std::string& value);
+absl::Status StoreOverridable(Settings& settings, const std::string& value);
 absl::Status StoreAdapter(Settings& settings, const std::string& value);
 absl::Status StoreState(Settings& settings, const std::string& value);
 
@@ -71,6 +72,7 @@ bool ConvolvesInRuns(const Settings& settings);
 // As `Setting::key`.
 std::string TargetKey(const Settings& settings);
 std::string PolicyKey(const Settings& settings);
+std::string OverridableKey(const Settings& settings);
 
 }  // namespace anemone
 

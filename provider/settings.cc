@@ -12,6 +12,7 @@
 #include "engine/numerics_mode.h"
 #include "engine/target.h"
 #include "fallback/ort_runtime.h"
+#include "importer/read/constant_inputs.h"
 #include "provider/setting_stores.h"
 
 namespace anemone {
@@ -50,6 +51,19 @@ const Setting kSettings[] = {
      .help = "For dimensions without a name. A scalar is `INPUT=scalar`; `?` leaves a dimension to "
              "--dim or --bucket.",
      .store = StoreShape},
+    {.name = "overridable",
+     .flag = "overridable",
+     .value = "NAME[,NAME...]",
+     .type = "Sequence[str] | str",
+     .entries = (kReadsModel & ~kTrain) | kPython,
+     .fallback = "",
+     .brief = "Keep initializers that the model also lists as inputs as inputs with a default.",
+     .help = "Names, or `all`. Without it they are constants, which a run cannot give, as most "
+             "exporters mean it; nodes that need a constant, such as convolutions, run on the CPU "
+             "if it is an input. In models before IR version 4 all are constants.",
+     .choices = [] { return std::vector<std::string>{kAllOverridable}; },
+     .store = StoreOverridable,
+     .key = OverridableKey},
     {.name = "adapters",
      .flag = "adapter",
      .value = "[NAME=]FILE",

@@ -149,6 +149,13 @@ void AddSession(nb::module_& module) {
   nb::class_<Session>(module, "Session")
       .def_prop_ro("inputs", [](const Session& s) { return PortsOf(s.inputs()); })
       .def_prop_ro("outputs", [](const Session& s) { return PortsOf(s.outputs()); })
+      .def_prop_ro("constant_inputs",
+                   [](const Session& s) {
+                     nb::list made;
+                     for (const std::string& name : s.ConstantInputs())
+                       made.append(StrOfName(name));
+                     return made;
+                   })
       .def("run", Run)
       .def("surfaces",
            [](const Session& s, const std::vector<std::string>& ports) {

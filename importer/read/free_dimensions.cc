@@ -84,14 +84,14 @@ const Value& InputOf(const Model& model, const std::string& name) {
   })];
 }
 
-std::string Quoted(const std::string& word) {
+}  // namespace
+
+std::string QuotedForShell(const std::string& word) {
   const bool plain = std::all_of(word.begin(), word.end(), [](char c) {
     return absl::ascii_isalnum(static_cast<unsigned char>(c)) || absl::StrContains("_-+=.,:/@", c);
   });
   return plain ? word : absl::StrCat("'", absl::StrReplaceAll(word, {{"'", "'\\''"}}), "'");
 }
-
-}  // namespace
 
 std::vector<FreeDimension> FreeDimensionsOf(const Model& model) {
   std::vector<FreeDimension> all;
@@ -128,7 +128,8 @@ std::vector<std::string> BindingFlags(const Model& model) {
   std::vector<std::string> shaped;
   for (const FreeDimension& dim : all) {
     if (!dim.name.empty()) {
-      flags.push_back(absl::StrCat("--dim ", Quoted(absl::StrCat(dim.name, "=", dim.typical))));
+      flags.push_back(
+          absl::StrCat("--dim ", QuotedForShell(absl::StrCat(dim.name, "=", dim.typical))));
       continue;
     }
     const std::string& input = dim.places.front().input;
@@ -144,8 +145,8 @@ std::vector<std::string> BindingFlags(const Model& model) {
         }
       }
     }
-    flags.push_back(
-        absl::StrCat("--shape ", Quoted(absl::StrCat(input, "=", absl::StrJoin(sizes, "x")))));
+    flags.push_back(absl::StrCat(
+        "--shape ", QuotedForShell(absl::StrCat(input, "=", absl::StrJoin(sizes, "x")))));
   }
   return flags;
 }

@@ -9,6 +9,7 @@
 #include "base/status_macros.h"
 #include "importer/contrib/contrib.h"
 #include "importer/read/check.h"
+#include "importer/read/constant_inputs.h"
 #include "importer/read/sort.h"
 
 namespace anemone {
@@ -207,11 +208,13 @@ absl::Status GraphReader::PlaceInitializer(const std::string& name, Tensor tenso
     return absl::InvalidArgumentError(absl::StrCat(
         "initializer '", name, "' is also an input of its body; such inputs cannot have defaults"));
   }
-  if (!is_new && model_.ir_version >= kOverridableFromIr) {
+  const bool may_override = !is_new && model_.ir_version >= kOverridableFromIr;
+  if (may_override && (overridable_.contains(name) || overridable_.contains(kAllOverridable))) {
     scope.graph->defaults.emplace(it->second, std::move(tensor));
     value.type = scope.graph->defaults.at(it->second).type();
     return absl::OkStatus();
   }
+  if (may_override) scope.graph->constant_inputs.push_back(name);
   value.type = tensor.type();
   value.shape = ShapeOf(tensor);
   value.constant = std::move(tensor);
@@ -237,7 +240,7 @@ absl::Status GraphReader::ReadInitializers(const onnx::GraphProto& proto, Scope&
     ANEMONE_RETURN_IF_ERROR(
         place(name, tensors_.ReadSparse(sparse, absl::StrCat("sparse initializer '", name, "'"))));
   }
-  // Before IR version 4 every initializer had to be an input too; such an input is only a constant.
+  // Before IR version 4 every initializer had to be an input too. A constant is not an input here.
   std::vector<ValueId>& inputs = scope.graph->inputs;
   inputs.erase(
       std::remove_if(inputs.begin(), inputs.end(),
@@ -310,7 +313,9 @@ absl::Status GraphReader::ReadGraph(const onnx::GraphProto& proto, Scope& scope)
   return SortNodes(model_, *scope.graph);
 }
 
-absl::Status GraphReader::ReadMain(const onnx::GraphProto& proto) {
+absl::Status GraphReader::ReadMain(const onnx::GraphProto& proto,
+                                   const std::vector<std::string>& overridable) {
+  overridable_ = {overridable.begin(), overridable.end()};
   Scope scope;
   scope.graph = &model_.graph;
   scope.nodes = &model_.graph.nodes;

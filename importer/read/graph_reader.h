@@ -35,8 +35,8 @@ class GraphReader {
   GraphReader(Model* model, NameScope* names, Functions* functions, const TensorReader* tensors)
       : model_(*model), names_(*names), functions_(*functions), tensors_(*tensors) {}
 
-  // Fills the model's graph.
-  absl::Status ReadMain(const onnx::GraphProto& proto);
+  // Fills the model's graph. `overridable`: as in ReadModel().
+  absl::Status ReadMain(const onnx::GraphProto& proto, const std::vector<std::string>& overridable);
 
   // Adds the values of `function`, called by `call` of `graph`, to `graph`. Returns the function's
   // nodes, which are not added yet; they write the outputs of `call` and have its origins.
@@ -121,6 +121,7 @@ class GraphReader {
   NameScope& names_;
   Functions& functions_;
   const TensorReader& tensors_;
+  absl::flat_hash_set<std::string> overridable_;
   absl::flat_hash_set<std::pair<std::string, std::string>> unknown_;  // operators with a warning
   int64_t nodes_ = 0;                                                 // of the graph and its bodies
   size_t spent_ = 0;  // bytes of generated names, expanded functions and copied attributes

@@ -46,22 +46,24 @@ absl::Status ReadHeader(const onnx::ModelProto& proto, Model& model) {
 
 }  // namespace
 
-absl::StatusOr<Model> ReadModel(const Skeleton& skeleton, ExternalData external) {
+absl::StatusOr<Model> ReadModel(const Skeleton& skeleton, ExternalData external,
+                                const std::vector<std::string>& overridable) {
   Model model;
   ANEMONE_RETURN_IF_ERROR(ReadHeader(skeleton.proto, model));
   ANEMONE_ASSIGN_OR_RETURN(Functions functions, Functions::Make(skeleton.proto));
   const TensorReader tensors(&skeleton, &external);
   NameScope names;
   GraphReader reader(&model, &names, &functions, &tensors);
-  ANEMONE_RETURN_IF_ERROR(reader.ReadMain(skeleton.proto.graph()));
+  ANEMONE_RETURN_IF_ERROR(reader.ReadMain(skeleton.proto.graph(), overridable));
   return model;
 }
 
 absl::StatusOr<Model> ReadModelFile(const std::shared_ptr<const MappedFile>& file,
-                                    const std::string& path, size_t payload_from) {
+                                    const std::string& path, size_t payload_from,
+                                    const std::vector<std::string>& overridable) {
   ANEMONE_ASSIGN_OR_RETURN(const std::unique_ptr<const Skeleton> skeleton,
                            MakeSkeleton(file->text(), file, payload_from));
-  return ReadModel(*skeleton, ExternalData::BesideModel(path));
+  return ReadModel(*skeleton, ExternalData::BesideModel(path), overridable);
 }
 
 absl::StatusOr<std::vector<Node>> ExpandFunction(Model& model, Graph& graph, NameScope& names,

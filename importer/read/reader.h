@@ -18,13 +18,16 @@
 
 namespace anemone {
 
-// Errors: see importer.h. A message begins with the node, tensor or graph that it is about.
-absl::StatusOr<Model> ReadModel(const Skeleton& skeleton, ExternalData external);
+// `overridable`: initializers that stay inputs, if they are (constant_inputs.h). Errors: see
+// importer.h. A message begins with the node, tensor or graph that it is about.
+absl::StatusOr<Model> ReadModel(const Skeleton& skeleton, ExternalData external,
+                                const std::vector<std::string>& overridable = {});
 
 // The model of the mapped file at `path`, with external data beside it. `payload_from` as in
 // MakeSkeleton(), whose errors it has too.
 absl::StatusOr<Model> ReadModelFile(const std::shared_ptr<const MappedFile>& file,
-                                    const std::string& path, size_t payload_from = kPayloadFrom);
+                                    const std::string& path, size_t payload_from = kPayloadFrom,
+                                    const std::vector<std::string>& overridable = {});
 
 // Expands an ONNX function that replaces the node `call`: adds the function's values to `graph`,
 // with fresh `names`, and returns its nodes in order. They read the inputs and write the outputs of

@@ -95,6 +95,9 @@ class Session {
   // that Run() returns: without the outputs of pairs.
   const std::vector<PortInfo>& inputs() const;
   const std::vector<PortInfo>& outputs() const;
+  // Inputs of the model's file that Run() does not take: they are initializers too, so they are
+  // constants (Settings::overridable).
+  std::vector<std::string> ConstantInputs() const;
 
   // Takes every input by name, except inputs with a default, and returns every output by name.
   // Types and shapes must be those of inputs(); a size of -1 may be any. `adapter` is a name of

@@ -59,6 +59,11 @@ struct Settings {
   // names exporters give, such as past_key_values.0.key and present.0.key.
   std::map<std::string, std::string> state;
 
+  // Initializers that the model also lists as inputs, from IR version 4: those named here stay
+  // inputs with a default, which a run may give; {"all"} stands for all. Others are constants, as
+  // all weights should be: a convolution whose kernel is an input runs on the CPU.
+  std::vector<std::string> overridable;
+
   // The output `logits` of a language model, batch x tokens x vocabulary, is computed and returned
   // for the last token only. A Generator asks for that by itself: docs/state.md.
   bool last_logits = false;

@@ -83,7 +83,7 @@ absl::StatusOr<ConvNode> ReadConvNode(const Node& node, LowerContext& c) {
   read.kernel = c.view().Constant(node.inputs[1]);
   if (HasInput(node, 2)) read.bias = c.view().Constant(node.inputs[2]);
   if (read.kernel == nullptr || (HasInput(node, 2) && read.bias == nullptr)) {
-    return c.NotLowered("convolution whose kernel or bias is computed at run time");
+    return c.NotConstant("convolution whose kernel or bias is computed at run time");
   }
   if (!IsEngineConstant(read.kernel->type())) {
     return c.NotLowered("convolution with an integer kernel");

@@ -41,7 +41,7 @@ absl::StatusOr<std::vector<float>> ReadScales(const Node& node, LowerContext& c,
   } else {
     const Tensor* given = HasInput(node, 2) ? c.view().Constant(node.inputs[2]) : nullptr;
     if (given == nullptr || given->type() != DataType::kFloat) {
-      return c.NotLowered("Resize whose scales or sizes are computed at run time");
+      return c.NotConstant("Resize whose scales or sizes are computed at run time");
     }
     int64_t count = std::min<int64_t>(given->elements(), kMaxRank + 1);
     for (int64_t i = 0; i < count; ++i) scales.push_back(given->at<float>(i));
@@ -58,7 +58,7 @@ absl::StatusOr<std::vector<float>> ReadScales(const Node& node, LowerContext& c,
 absl::Status ReadCrop(const Node& node, LowerContext& c, std::vector<ResizeAxis>& axes) {
   const Tensor* roi = HasInput(node, 1) ? c.view().Constant(node.inputs[1]) : nullptr;
   if (roi == nullptr || !IsEngineConstant(roi->type())) {
-    return c.NotLowered("Resize whose roi is computed at run time");
+    return c.NotConstant("Resize whose roi is computed at run time");
   }
   const std::vector<float> shares = RoundedFloats(*roi);
   if (shares.size() != 2 * axes.size()) {

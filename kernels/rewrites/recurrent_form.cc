@@ -102,7 +102,7 @@ absl::StatusOr<RecurrentForm> ReadRecurrentForm(const Node& node, LowerContext& 
   const Tensor* r = c.view().Constant(node.inputs[2]);
   const Tensor* b = HasInput(node, 3) ? c.view().Constant(node.inputs[3]) : nullptr;
   if (w == nullptr || r == nullptr || (HasInput(node, 3) && b == nullptr)) {
-    return c.NotLowered(absl::StrCat(node.op_type, " with weights computed at run time"));
+    return c.NotConstant(absl::StrCat(node.op_type, " with weights computed at run time"));
   }
   for (const Tensor* t : {w, r, b}) {
     if (t != nullptr && !IsEngineConstant(t->type())) {

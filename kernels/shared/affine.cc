@@ -71,7 +71,7 @@ absl::StatusOr<std::vector<Tensor>> ChannelAffine(LowerContext& c, const Node& n
   PlacedConstant placed[2];
   for (int i : {1, 2}) {
     const Tensor* constant = c.view().Constant(node.inputs[i]);
-    if (constant == nullptr) return c.NotLowered("scale or bias computed at run time");
+    if (constant == nullptr) return c.NotConstant("scale or bias computed at run time");
     if (!IsEngineConstant(constant->type()) || constant->elements() != channels) {
       return c.NotLowered("scale or bias that is not one float for each channel");
     }

@@ -12,6 +12,7 @@
 #include "base/printable.h"
 #include "base/status_macros.h"
 #include "importer/elements.h"
+#include "importer/read/constant_inputs.h"
 #include "provider/ports.h"
 
 namespace anemone {
@@ -72,6 +73,14 @@ std::shared_ptr<const AdapterModules> Adapters::modules() const {
   return modules_.ranks.empty() ? nullptr : std::make_shared<const AdapterModules>(modules_);
 }
 
+std::vector<std::string> Adapters::GivenInputs() const {
+  std::set<std::string> names;
+  for (const auto& [name, file] : files_) {
+    for (const auto& [input, tensor] : file.inputs) names.insert(input);
+  }
+  return {names.begin(), names.end()};
+}
+
 absl::Status Adapters::FitTo(const Graph& graph, const std::vector<PortInfo>& inputs) {
   const std::set<std::string> ours = InputsOf(modules_);
   if (modules_.by_row) {
@@ -116,6 +125,10 @@ absl::Status Adapters::FitTo(const Graph& graph, const std::vector<PortInfo>& in
       if (port != nullptr) {
         values[input] = tensor;
         continue;
+      }
+      if (IsConstantInput(graph, input)) {  // of a compiled model
+        return absl::InvalidArgumentError(
+            absl::StrCat(where, ", input '", Printable(input), "': ", ConstantInputText(input)));
       }
       std::vector<std::string> names;
       names.reserve(inputs.size());

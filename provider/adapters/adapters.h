@@ -35,6 +35,9 @@ class Adapters {
   // The modules that an adapter changes. Null if no model needs inputs for them.
   std::shared_ptr<const AdapterModules> modules() const;
 
+  // Inputs of the model that an adapter gives (ONNX Runtime's). It may be an initializer too.
+  std::vector<std::string> GivenInputs() const;
+
   // Makes the values of the inputs. `inputs` are PortOf() of graph.inputs. kInvalidArgument: an
   // adapter does not fit the model.
   absl::Status FitTo(const Graph& graph, const std::vector<PortInfo>& inputs);

@@ -67,8 +67,9 @@ absl::StatusOr<Settings> CompiledModel::SettingsFor(const Settings& given) const
                          given.linear_layers == fallback.linear_layers;
     const std::string want = setting.key(given), have = setting.key(settings_);
     if (is_auto || want == setting.key(fallback) || want == have) continue;
-    return UsageError(absl::StrCat("the model was compiled with ", setting.name, " ", have,
-                                   ", not ", want, "; compile it again"));
+    return UsageError(absl::StrCat("the model was compiled with ", have.empty() ? "no " : "",
+                                   setting.name, have.empty() ? "" : " ", have, ", not ", want,
+                                   "; compile it again"));
   }
   if (!given.buckets.empty()) {
     return UsageError("a compiled model has one size; load the model itself for buckets");

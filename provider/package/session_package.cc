@@ -13,6 +13,7 @@
 #include "base/model_limits.h"
 #include "base/status_macros.h"
 #include "engine/formats/json.h"
+#include "importer/read/constant_inputs.h"
 #include "importer/read/reader.h"
 #include "importer/read/skeleton.h"
 #include "importer/write/to_onnx.h"
@@ -29,7 +30,7 @@ constexpr char kSection[] = "session.model", kDomain[] = "anemone.session";
 constexpr char kPlaces[] = "session.weights";
 constexpr char kEngine[] = "engine", kCpu[] = "cpu", kFile[] = "file", kRows[] = "rows";
 constexpr int64_t kMostNeed = int64_t{1} << 60;  // so that sums do not overflow
-constexpr char kLine[] = "line", kFacts[] = "facts";
+constexpr char kLine[] = "line", kFacts[] = "facts", kConstantInput[] = "constant_input";
 
 absl::Status DamagedEntry(absl::string_view what) {
   return absl::DataLossError(absl::StrCat("package: ", what, "; it is damaged"));
@@ -93,6 +94,7 @@ class EntryWriter {
     }
     Fact(kLine, facts.line);
     Fact(kFacts, FactsOf(facts).dump());
+    for (const std::string& name : graph_.constant_inputs) Fact(kConstantInput, name);
     out().set_name(graph_.name);
     for (ValueId v : graph_.inputs) Describe(v, out().add_input());
     for (ValueId v : graph_.outputs) Describe(v, out().add_output());
@@ -397,7 +399,8 @@ absl::StatusOr<PlannedModel> FromPackage(const Package& package) {
   onnx::GraphProto& graph = *skeleton.proto.mutable_graph();
   const int inputs = graph.input_size();
   const auto nodes = TakeNodes(graph);
-  ANEMONE_ASSIGN_OR_RETURN(Model model, ReadModel(skeleton, ExternalData::InFolder("")));
+  ANEMONE_ASSIGN_OR_RETURN(Model model,
+                           ReadModel(skeleton, ExternalData::InFolder(""), {kAllOverridable}));
   PlannedModel made;
   for (const onnx::StringStringEntryProto& fact : skeleton.proto.metadata_props()) {
     if (fact.key() == kLine) made.facts.line = fact.value();
@@ -408,6 +411,9 @@ absl::StatusOr<PlannedModel> FromPackage(const Package& package) {
   made.plan.route = package.route;
   made.graph = std::move(model.graph);
   made.graph.inputs.resize(inputs);
+  for (const onnx::StringStringEntryProto& fact : skeleton.proto.metadata_props()) {
+    if (fact.key() == kConstantInput) made.graph.constant_inputs.push_back(fact.value());
+  }
   std::map<std::string, ValueId> ids;
   for (size_t v = 0; v < made.graph.values.size(); ++v) {
     ids.emplace(made.graph.values[v].name, static_cast<ValueId>(v));

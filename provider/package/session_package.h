@@ -8,7 +8,7 @@
 //               are that model's constants, attribute "constants"
 //   node "file": the CPU segment that is the whole model
 //   node "rows": writes rows into a state where it is, by the nodes of graph "writes"
-//   metadata_props: the plan's line, summary and memory
+//   metadata_props: the plan's line, summary and memory; Graph::constant_inputs
 // Section "session.weights" is the JSON of provider/weights/weight_places.h.
 #ifndef ANEMONE_PROVIDER_PACKAGE_SESSION_PACKAGE_H_
 #define ANEMONE_PROVIDER_PACKAGE_SESSION_PACKAGE_H_

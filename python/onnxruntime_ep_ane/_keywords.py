@@ -13,6 +13,7 @@ FLAGS: dict[str, tuple[str, str, str]] = {
     "target": ("target", "str", ""),
     "dim": ("dims", "Mapping[str, int]", ""),
     "shape": ("shapes", "Mapping[str, Sequence[int]]", ""),
+    "overridable": ("overridable", "Sequence[str] | str", "all"),
     "adapter": ("adapters", "Mapping[str, str]", ""),
     "adapter-rows": ("adapter_rows", "bool", ""),
     "bucket": ("buckets", "Mapping[str, Sequence[int]]", ""),
@@ -43,6 +44,11 @@ class CheckKeywords(TypedDict, total=False):
     # Give an input its whole shape. For dimensions without a name. A scalar is `INPUT=scalar`; `?`
     # leaves a dimension to `dims` or `buckets`.
     shapes: Mapping[str, Sequence[int]]
+    # Keep initializers that the model also lists as inputs as inputs with a default. Names, or
+    # `all`. Without it they are constants, which a run cannot give, as most exporters mean it;
+    # nodes that need a constant, such as convolutions, run on the CPU if it is an input. In models
+    # before IR version 4 all are constants.
+    overridable: Sequence[str] | str
     # Compile a program for each of these sizes of a free dimension. Inputs of another size are
     # padded to the next larger size and outputs are cropped, where that is proven to be right;
     # elsewhere the model is compiled for the exact size: docs/dynamic_shapes.md. `convert --to
@@ -106,6 +112,11 @@ class SessionKeywords(TypedDict, total=False):
     # Give an input its whole shape. For dimensions without a name. A scalar is `INPUT=scalar`; `?`
     # leaves a dimension to `dims` or `buckets`.
     shapes: Mapping[str, Sequence[int]]
+    # Keep initializers that the model also lists as inputs as inputs with a default. Names, or
+    # `all`. Without it they are constants, which a run cannot give, as most exporters mean it;
+    # nodes that need a constant, such as convolutions, run on the CPU if it is an input. In models
+    # before IR version 4 all are constants.
+    overridable: Sequence[str] | str
     # Run with an adapter (LoRA): PEFT's .safetensors or ONNX Runtime's .onnx_adapter. In Python
     # files by name, one of which run() gets. On the command line the adapter without a name is
     # that of all rows, and --row-adapters names others: docs/adapters.md.

@@ -72,11 +72,18 @@ def _rows_of(adapters: Sequence[str | None]) -> list[str]:
     return [name or "" for name in adapters]
 
 
-def _check_names(ports: Mapping[str, Port], inputs: Mapping[str, Value]) -> None:
+def _check_names(
+    ports: Mapping[str, Port], inputs: Mapping[str, Value], session: _anemone.Session | None = None
+) -> None:
     """Raises ValueError if a name is not that of an input, or if an input without a default has none."""
     for name in inputs:
         if name in ports:
             continue
+        if session is not None and name in session.constant_inputs:
+            raise ValueError(
+                f"input {name!r}: it is a constant, because it is an initializer of the model; load the model "
+                f"with overridable=[{name!r}] to keep it an input"
+            )
         near = difflib.get_close_matches(name, ports, 1)
         question = f"did you mean {near[0]!r}? It has" if near else "it has"
         known = f"{question} {_named(ports)}" if ports else "no input is to be given"
@@ -229,7 +236,7 @@ class Surfaces(Mapping[str, "npt.NDArray[np.float16]"]):
             if name in self._arrays:
                 raise ValueError(f"input {name!r}: it is read from its array; write the values there")
         ports = {name: port for name, port in self._session._inputs.items() if name not in self._arrays}
-        _check_names(ports, inputs)
+        _check_names(ports, inputs, self._session._session)
         values = {name: _to_cpp(ports[name], value) for name, value in inputs.items()}
         with words_of_python():
             made = self._surfaces.run(values)
@@ -295,7 +302,7 @@ class Session:
         hold are a RuntimeWarning, once for each session."""
         if not isinstance(inputs, Mapping) or not all(isinstance(name, str) for name in inputs):
             raise TypeError("inputs: want a dict of arrays by the inputs' names")
-        _check_names(self._inputs, inputs)
+        _check_names(self._inputs, inputs, self._session)
         values = {name: _to_cpp(self._inputs[name], value) for name, value in inputs.items()}
         with words_of_python():
             if adapter is None or isinstance(adapter, str):

@@ -22,6 +22,8 @@ def _pattern(flag: str) -> str:
     kind, starts = _ALL[flag][1:]
     if kind.startswith("Mapping"):  # of several, one dict; they may be on several lines
         return rf"--{flag}(?P<items>\s+{_ITEM}(?:[\s\\]+--{flag}\s+{_ITEM})*)?"
+    if kind.startswith("Sequence"):  # a name in a message is quoted if it has other characters
+        return rf"--{flag}(?:\s+('[^']+'|[\w+=.:/@-]*[\w+=:/@-]))?"
     if kind == "int":
         return rf"--{flag}(?:\s+\d+)?"
     if starts:
@@ -53,6 +55,9 @@ def _keyword(flag: str, found: re.Match[str]) -> str:
         return f"{keyword}={not flag.startswith('no-')}"
     if kind.startswith("Mapping"):
         return f"{keyword}={_items(flag, found['items'])}" if found["items"] else keyword
+    if kind.startswith("Sequence"):
+        name = found[0][len(flag) + 2:].strip().strip("'")
+        return f"{keyword}={'all' if name == 'all' else [name]!r}" if name else keyword
     _, *value = found[0].split()
     return f"{keyword}={value[0] if kind == 'int' else repr(value[0])}" if value else keyword
 

@@ -24,6 +24,7 @@
 #include "fallback/evaluator.h"
 #include "fallback/ort_runtime.h"
 #include "importer/importer.h"
+#include "importer/read/constant_inputs.h"
 #include "importer/write/to_onnx.h"
 
 namespace anemone {
@@ -41,7 +42,9 @@ void NewestVersions(const Graph& graph, std::map<std::string, int64_t>& opsets) 
 
 absl::StatusOr<std::string> Rewrite(const std::string& input, const std::string& output,
                                     const ImportOptions& options) {
-  ANEMONE_ASSIGN_OR_RETURN(const Model model, ImportFile(input, options));
+  ImportOptions kept = options;  // what a case gives stays an input
+  kept.overridable = {kAllOverridable};
+  ANEMONE_ASSIGN_OR_RETURN(const Model model, ImportFile(input, kept));
   ToOnnxOptions as{.external_from = kNeverExternal};
   as.opsets[""] = kWorkingOpset;
   NewestVersions(model.graph, as.opsets);

@@ -293,23 +293,36 @@ TEST_F(SessionCacheTest, EveryKindOfPortComesBack) {
   }
 }
 
-TEST_F(SessionCacheTest, InputsKeepTheirDefaults) {
-  onnx::ModelProto model =
-      ModelOfText("(float[2] x, float[2] d) => (float[2] y) { y = Add(x, d) }");
-  onnx::TensorProto& held = *model.mutable_graph()->add_initializer();
-  held.set_name("d");
-  held.set_data_type(onnx::TensorProto::FLOAT);
-  held.add_dims(2);
-  held.add_float_data(10);
-  held.add_float_data(20);
+TEST_F(SessionCacheTest, InputsKeepTheirDefaultsAndConstantsAreNotMixedWithThem) {
+  onnx::ModelProto model = ModelOfText(
+      "(float[2] x, float[2] d) => (float[2] y) <float[2] d = {10, 20}> "
+      "{ y = Add(x, d) }");
+  const Tensor x = Tensor::Floats({2}, {1, 2});
   for (int i = 0; i < 2; ++i) {
-    const auto session = Session::LoadBytes(model.SerializeAsString());
-    ASSERT_TRUE(session.ok()) << session.status();
-    EXPECT_EQ(IsFound(*session), i == 1);
-    EXPECT_TRUE(session->inputs()[1].has_default);
-    const auto got = session->Run({{"x", Tensor::Floats({2}, {1, 2})}});
-    ASSERT_TRUE(got.ok()) << got.status();
-    EXPECT_EQ(got->at("y").at<float>(1), 22);
+    for (const std::vector<std::string>& overridable :
+         {std::vector<std::string>(), {"d"}, {"all"}}) {
+      const auto session =
+          Session::LoadBytes(model.SerializeAsString(), {.overridable = overridable});
+      ASSERT_TRUE(session.ok()) << session.status();
+      EXPECT_EQ(IsFound(*session), i == 1);
+      const auto got = session->Run({{"x", x}});
+      ASSERT_TRUE(got.ok()) << got.status();
+      EXPECT_EQ(got->at("y").at<float>(1), 22);
+      const auto given = session->Run({{"x", x}, {"d", x}});
+      if (overridable.empty()) {
+        EXPECT_EQ(session->inputs().size(), 1);
+        EXPECT_THAT(session->ConstantInputs(), testing::ElementsAre("d"));
+        EXPECT_THAT(given.status(),
+                    StatusIs(absl::StatusCode::kInvalidArgument,
+                             HasSubstr("input 'd': it is a constant, because it is an initializer "
+                                       "of the model; load the model with --overridable d")));
+      } else {
+        EXPECT_TRUE(session->inputs()[1].has_default);
+        EXPECT_THAT(session->ConstantInputs(), IsEmpty());
+        ASSERT_TRUE(given.ok()) << given.status();
+        EXPECT_EQ(given->at("y").at<float>(1), 4);
+      }
+    }
   }
 }
 

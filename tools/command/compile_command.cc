@@ -152,7 +152,8 @@ absl::Status Compiler::Read() {
   auto runtime =
       std::make_shared<LazyRuntime>(options_.settings.threads, "", options_.settings.memory_limit);
   // Without the bindings, which are only for the test runs: free dimensions stay free in the file.
-  ANEMONE_ASSIGN_OR_RETURN(model_, ImportFile(path, ImportingOptions({}, runtime)));
+  const Settings kept = {.overridable = options_.settings.overridable};
+  ANEMONE_ASSIGN_OR_RETURN(model_, ImportFile(path, ImportingOptions(kept, runtime)));
   progress_.Step("looking for weights");
   ShareConstants(model_.graph);
   weights_ = FindWeights(model_.graph);
@@ -224,8 +225,9 @@ absl::StatusOr<Accuracy> Compiler::Judge(const std::string& bytes) {
   }
   const Session session = *std::move(loaded);
   if (!inputs_) {
-    ANEMONE_RETURN_IF_ERROR(RequireSizes(session.inputs(), options_));
-    ANEMONE_ASSIGN_OR_RETURN(inputs_, MakeInputs(session.inputs(), options_));
+    ANEMONE_RETURN_IF_ERROR(RequireSizes(session.inputs(), session.ConstantInputs(), options_));
+    ANEMONE_ASSIGN_OR_RETURN(inputs_,
+                             MakeInputs(session.inputs(), session.ConstantInputs(), options_));
     progress_.Step(absl::StrCat("running ", options_.arguments[0], " on ONNX Runtime"));
     ANEMONE_ASSIGN_OR_RETURN(reference_, RunReference(options_.arguments[0], *inputs_, options_));
   }

@@ -67,9 +67,8 @@ absl::StatusOr<std::vector<std::string>> FilesRead(const Session& session, const
   if (CompiledModel::Is(path)) {
     for (const char* name : {kManifestFile, kProgramFile}) files.push_back(FileIn(path, name));
   }
-  std::vector<std::string> names;
-  for (const PortInfo& port : session.inputs()) names.push_back(port.name);
-  ANEMONE_ASSIGN_OR_RETURN(const auto inputs, InputFiles(options, names));
+  ANEMONE_ASSIGN_OR_RETURN(
+      const auto inputs, InputFiles(options, NamesOf(session.inputs(), session.ConstantInputs())));
   for (const auto& [name, file] : inputs) files.push_back(file);
   for (const auto& [name, file] : options.settings.adapters) {
     files.push_back(file);
@@ -247,15 +246,16 @@ absl::Status Runner::RunModel(Progress& progress) {
       },
       loaded);
   ANEMONE_RETURN_IF_ERROR(loaded);
+  const std::vector<std::string> constants = session_->ConstantInputs();
   const bool bucketed = !options_.settings.buckets.empty();
-  if (!bucketed) ANEMONE_RETURN_IF_ERROR(RequireSizes(session_->inputs(), options_));
+  if (!bucketed) ANEMONE_RETURN_IF_ERROR(RequireSizes(session_->inputs(), constants, options_));
   if (options_.compile_only) {
     load_ = session_->times();
     return absl::OkStatus();
   }
   ANEMONE_RETURN_IF_ERROR(CheckWrittenFiles(*session_, options_));
-  ANEMONE_ASSIGN_OR_RETURN(
-      inputs_, bucketed ? InputsOf(path, options_) : MakeInputs(session_->inputs(), options_));
+  ANEMONE_ASSIGN_OR_RETURN(inputs_, bucketed ? InputsOf(path, options_)
+                                             : MakeInputs(session_->inputs(), constants, options_));
   progress.Step(absl::StrCat("running ", path));
   ANEMONE_ASSIGN_OR_RETURN(times_, TimeRuns(options_.repeat, [&]() -> absl::Status {
                              ANEMONE_ASSIGN_OR_RETURN(outputs_, RunOnce());

@@ -63,7 +63,8 @@ std::vector<Flag> SettingFlags() {
   std::vector<Flag> flags;
   for (const Setting& setting : AllSettings()) {
     if ((setting.entries & (kReadsModel | kConfirm | kPatch)) == 0) continue;  // not of the command
-    const bool repeats = absl::StartsWith(setting.type, "Mapping");
+    const bool repeats =
+        absl::StartsWith(setting.type, "Mapping") || absl::StartsWith(setting.type, "Sequence");
     const bool shows_default = setting.value != nullptr && *setting.fallback != '\0';
     flags.push_back({.name = setting.flag,
                      .value = setting.value,

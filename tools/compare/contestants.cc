@@ -60,13 +60,15 @@ absl::StatusOr<Arrays> InputsOf(const std::string& path, const Options& options)
   Settings settings = options.settings;
   settings.dims = RandomDims(options);
   std::vector<PortInfo> ports;
+  std::vector<std::string> constants;
   {
     const ModelLimits limits(settings.limits);
     ANEMONE_ASSIGN_OR_RETURN(Model model, ImportFile(path, ImportingOptions(settings, nullptr)));
     ANEMONE_RETURN_IF_ERROR(RequireBound(model));
+    constants = model.graph.constant_inputs;
     for (ValueId input : model.graph.inputs) ports.push_back(PortOf(model.graph, input));
   }
-  return MakeInputs(ports, options);
+  return MakeInputs(ports, constants, options);
 }
 
 double MillisecondsOf(const std::function<absl::Status()>& step, absl::Status& status) {

@@ -13,6 +13,7 @@
 #include "base/status_macros.h"
 #include "base/usage_error.h"
 #include "importer/read/bindings.h"
+#include "importer/read/constant_inputs.h"
 #include "importer/read/reader.h"
 #include "kernels/custom_domain.h"
 #include "tools/compare/array_file.h"
@@ -21,11 +22,14 @@ namespace anemone {
 namespace {
 
 // The model as its file declares it: nothing is bound or inferred.
-absl::StatusOr<Model> ReadDeclared(const std::string& path) {
+absl::StatusOr<Model> ReadDeclared(const Options& options) {
+  const std::string& path = options.arguments[0];
   RegisterCustomDomain();
   return Guarded("read the model", [&]() -> absl::StatusOr<Model> {
     ANEMONE_ASSIGN_OR_RETURN(std::shared_ptr<const MappedFile> file, MappedFile::Open(path));
-    return ReadModelFile(file, path);
+    std::vector<std::string> kept = options.settings.overridable;
+    for (const auto& [past, present] : options.settings.state) kept.push_back(past);
+    return ReadModelFile(file, path, kPayloadFrom, kept);
   });
 }
 
@@ -81,25 +85,43 @@ absl::Status BindToFile(const Value& input, const std::string& file, const Array
   return absl::OkStatus();
 }
 
-}  // namespace
-
-std::string NoSuchInput(const std::string& name, const std::vector<std::string>& names) {
-  return absl::StrCat("the model has no such input; it has ",
-                      names.empty() ? "none" : NearText(name, names));
+// The longest of `names` that "NAME=FILE" begins with; null if there is none.
+const std::string* NameIn(const std::string& text, const std::vector<std::string>& names) {
+  const std::string* best = nullptr;
+  for (const std::string& name : names) {
+    const bool fits = absl::StartsWith(text, absl::StrCat(name, "="));
+    if (fits && (best == nullptr || name.size() > best->size())) best = &name;
+  }
+  return best;
 }
 
-absl::StatusOr<std::map<std::string, std::string>> InputFiles(
-    const Options& options, const std::vector<std::string>& names) {
+}  // namespace
+
+InputNames NamesOf(const std::vector<PortInfo>& ports, const std::vector<std::string>& constants) {
+  InputNames names = {.inputs = {}, .constants = constants};
+  names.inputs.reserve(ports.size());
+  for (const PortInfo& port : ports) names.inputs.push_back(port.name);
+  return names;
+}
+
+std::string NoSuchInput(const std::string& name, const InputNames& names) {
+  const std::vector<std::string>& constants = names.constants;
+  if (std::find(constants.begin(), constants.end(), name) != constants.end()) {
+    return ConstantInputText(name);
+  }
+  return absl::StrCat("the model has no such input; it has ",
+                      names.inputs.empty() ? "none" : NearText(name, names.inputs));
+}
+
+absl::StatusOr<std::map<std::string, std::string>> InputFiles(const Options& options,
+                                                              const InputNames& names) {
   std::map<std::string, std::string> files;
   for (const std::string& text : options.inputs) {
-    const std::string* best = nullptr;
-    for (const std::string& name : names) {
-      const bool fits = absl::StartsWith(text, absl::StrCat(name, "="));
-      if (fits && (best == nullptr || name.size() > best->size())) best = &name;
-    }
+    const std::string* const best = NameIn(text, names.inputs);
     if (best == nullptr) {
-      return UsageError(absl::StrCat("--input '", text,
-                                     "': ", NoSuchInput(text.substr(0, text.find('=')), names)));
+      const std::string* const constant = NameIn(text, names.constants);
+      const std::string name = constant == nullptr ? text.substr(0, text.find('=')) : *constant;
+      return UsageError(absl::StrCat("--input '", text, "': ", NoSuchInput(name, names)));
     }
     if (!files.try_emplace(*best, text.substr(best->size() + 1)).second) {
       return UsageError(
@@ -111,10 +133,11 @@ absl::StatusOr<std::map<std::string, std::string>> InputFiles(
 
 absl::Status BindToFiles(Options& options) {
   if (options.inputs.empty()) return absl::OkStatus();
-  const absl::StatusOr<Model> model = ReadDeclared(options.arguments[0]);
+  const absl::StatusOr<Model> model = ReadDeclared(options);
   if (!model.ok()) return absl::OkStatus();  // loading reports the error
-  std::vector<std::string> names;
-  for (ValueId id : model->graph.inputs) names.push_back(model->graph.values[id].name);
+  // An adapter may make an input of what is a constant here; who loads the model knows.
+  InputNames names = {.inputs = model->graph.constant_inputs, .constants = {}};
+  for (ValueId id : model->graph.inputs) names.inputs.push_back(model->graph.values[id].name);
   ANEMONE_ASSIGN_OR_RETURN(auto files, InputFiles(options, names));
   for (ValueId id : model->graph.inputs) {
     const Value& input = model->graph.values[id];
@@ -128,11 +151,9 @@ absl::Status BindToFiles(Options& options) {
   return absl::OkStatus();
 }
 
-absl::Status RequireSizes(const std::vector<PortInfo>& ports, const Options& options) {
-  std::vector<std::string> names;
-  names.reserve(ports.size());
-  for (const PortInfo& port : ports) names.push_back(port.name);
-  ANEMONE_ASSIGN_OR_RETURN(const auto files, InputFiles(options, names));
+absl::Status RequireSizes(const std::vector<PortInfo>& ports,
+                          const std::vector<std::string>& constants, const Options& options) {
+  ANEMONE_ASSIGN_OR_RETURN(const auto files, InputFiles(options, NamesOf(ports, constants)));
   // Neither a file nor a default needs a size.
   const auto is_given = [&](const std::string& name, bool has_default) {
     return files.contains(name) || (has_default && !options.ranges.contains(name));
@@ -144,7 +165,7 @@ absl::Status RequireSizes(const std::vector<PortInfo>& ports, const Options& opt
     return known || is_given(port.name, port.has_default);
   });
   if (all_known) return absl::OkStatus();
-  ANEMONE_ASSIGN_OR_RETURN(Model model, ReadDeclared(options.arguments[0]));
+  ANEMONE_ASSIGN_OR_RETURN(Model model, ReadDeclared(options));
   ANEMONE_RETURN_IF_ERROR(
       BindDimensions(model, {.dims = options.settings.dims, .shapes = options.settings.shapes}));
   for (ValueId id : model.graph.inputs) {

@@ -14,13 +14,20 @@
 
 namespace anemone {
 
-// "the model has no such input; it has 'image', 'mask'": nearest first, some of many.
-std::string NoSuchInput(const std::string& name, const std::vector<std::string>& names);
+struct InputNames {
+  std::vector<std::string> inputs;
+  std::vector<std::string> constants;  // Session::ConstantInputs()
+};
+InputNames NamesOf(const std::vector<PortInfo>& ports, const std::vector<std::string>& constants);
+
+// "the model has no such input; it has 'image', 'mask'": nearest first, some of many. Or that it is
+// a constant.
+std::string NoSuchInput(const std::string& name, const InputNames& names);
 
 // The file for each input, of `names`. "NAME=FILE" is split after the longest name that fits, since
 // a name may contain '='. kInvalidArgument: no such input, or two files for one.
-absl::StatusOr<std::map<std::string, std::string>> InputFiles(
-    const Options& options, const std::vector<std::string>& names);
+absl::StatusOr<std::map<std::string, std::string>> InputFiles(const Options& options,
+                                                              const InputNames& names);
 
 // Reads the headers of the --input files before the model is loaded, and binds the free dimensions
 // of their inputs to the arrays' sizes, as --shape would. For a dimension with --bucket the size is
@@ -28,9 +35,11 @@ absl::StatusOr<std::map<std::string, std::string>> InputFiles(
 // type or shape that the model declares, or --dim or --shape gives another size.
 absl::Status BindToFiles(Options& options);
 
-// `ports` are the inputs of a session with these options. kInvalidArgument, with options that bind
-// it: a dimension of an input without a file has no size, so that random values cannot be made.
-absl::Status RequireSizes(const std::vector<PortInfo>& ports, const Options& options);
+// `ports` are the inputs of a session with these options, `constants` its ConstantInputs().
+// kInvalidArgument, with options that bind it: a dimension of an input without a file has no size,
+// so that random values cannot be made.
+absl::Status RequireSizes(const std::vector<PortInfo>& ports,
+                          const std::vector<std::string>& constants, const Options& options);
 
 }  // namespace anemone
 

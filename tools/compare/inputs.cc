@@ -18,18 +18,11 @@
 namespace anemone {
 namespace {
 
-std::vector<std::string> NamesOf(const std::vector<PortInfo>& ports) {
-  std::vector<std::string> names;
-  names.reserve(ports.size());
-  for (const PortInfo& port : ports) names.push_back(port.name);
-  return names;
-}
-
 // The inputs without a file.
 std::vector<std::string> RandomNames(const Arrays& inputs, const Options& options) {
   std::vector<std::string> names;
   for (const auto& input : inputs) names.push_back(input.first);
-  const auto files = InputFiles(options, names);
+  const auto files = InputFiles(options, {names, {}});
   std::erase_if(names,
                 [&](const std::string& name) { return files.ok() && files->contains(name); });
   return names;
@@ -129,7 +122,9 @@ Settings SettingsOf(const Options& options) {
   return settings;
 }
 
-absl::StatusOr<Arrays> MakeInputs(const std::vector<PortInfo>& ports, const Options& options) {
+absl::StatusOr<Arrays> MakeInputs(const std::vector<PortInfo>& ports,
+                                  const std::vector<std::string>& constants,
+                                  const Options& options) {
   for (const PortInfo& port : ports) {
     if (port.kind == PortKind::kTensor) continue;
     return absl::InvalidArgumentError(
@@ -137,7 +132,8 @@ absl::StatusOr<Arrays> MakeInputs(const std::vector<PortInfo>& ports, const Opti
                      " is not a tensor; use Session of the Python package or of the C++ library"));
   }
   Arrays inputs;
-  ANEMONE_ASSIGN_OR_RETURN(const auto files, InputFiles(options, NamesOf(ports)));
+  const InputNames names = NamesOf(ports, constants);
+  ANEMONE_ASSIGN_OR_RETURN(const auto files, InputFiles(options, names));
   for (const auto& [name, file] : files) {
     ANEMONE_ASSIGN_OR_RETURN(inputs[name], ReadArrayFile(file));
   }
@@ -151,7 +147,7 @@ absl::StatusOr<Arrays> MakeInputs(const std::vector<PortInfo>& ports, const Opti
   }
   for (const auto& [name, range] : options.ranges) {
     if (inputs.count(name) == 0) {
-      return UsageError(absl::StrCat("--range '", name, "': ", NoSuchInput(name, NamesOf(ports))));
+      return UsageError(absl::StrCat("--range '", name, "': ", NoSuchInput(name, names)));
     }
   }
   return inputs;

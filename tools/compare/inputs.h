@@ -25,8 +25,11 @@ Settings SettingsOf(const Options& options);
 using Arrays = std::map<std::string, Tensor>;
 
 // Reads the --input files, and makes random arrays from --seed and --range for the other inputs. An
-// input with a default is omitted unless a file or a range is given for it.
-absl::StatusOr<Arrays> MakeInputs(const std::vector<PortInfo>& ports, const Options& options);
+// input with a default is omitted unless a file or a range is given for it. `constants`:
+// Session::ConstantInputs().
+absl::StatusOr<Arrays> MakeInputs(const std::vector<PortInfo>& ports,
+                                  const std::vector<std::string>& constants,
+                                  const Options& options);
 
 // Which inputs are random, since an accuracy measured on random inputs says less than one measured
 // on real ones. As text: "inputs: random, seed 0 (give --input for real ones)". As JSON:

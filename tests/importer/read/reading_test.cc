@@ -141,17 +141,6 @@ TEST(Reading, AnInitializerThatIsAnInputIsAConstantBelowIr4) {
   EXPECT_TRUE(ValueNamed(model->graph, "w").constant.has_value());
 }
 
-TEST(Reading, AnInitializerThatIsAnInputIsADefaultFromIr4) {
-  const auto model = Read(ParseModel(R"(
-      <ir_version: 4, opset_import: ["" : 7]>
-      agraph (float x, float[2] w) => (float y) <float[2] w = {1, 2}> { y = Add(x, w) })"));
-  ASSERT_THAT(model, IsOk());
-  ASSERT_THAT(model->graph.inputs, SizeIs(2));
-  EXPECT_FALSE(ValueNamed(model->graph, "w").constant.has_value());
-  ASSERT_TRUE(model->graph.defaults.contains(model->graph.inputs[1]));
-  EXPECT_EQ(model->graph.defaults.at(model->graph.inputs[1]).at<float>(1), 2);
-}
-
 TEST(Reading, ConstantNodesBecomeConstants) {
   const auto model = Read(ParseModel(R"(
       agraph (float x) => (float y) {
