@@ -57,10 +57,11 @@ const Setting kSettings[] = {
      .type = "Sequence[str] | str",
      .entries = (kReadsModel & ~kTrain) | kPython,
      .fallback = "",
-     .brief = "Keep initializers that the model also lists as inputs as inputs with a default.",
-     .help = "Names, or `all`. Without it they are constants, which a run cannot give, as most "
-             "exporters mean it; nodes that need a constant, such as convolutions, run on the CPU "
-             "if it is an input. In models before IR version 4 all are constants.",
+     .brief = "Initializers that stay inputs, with a default, if the model also lists them as "
+              "inputs.",
+     .help = "Names, or `all`. Others are constants, which a run cannot give, as most exporters "
+             "mean it: nodes that need a constant, such as convolutions, run on the CPU if it is "
+             "an input. In models before IR version 4 all are constants.",
      .choices = [] { return std::vector<std::string>{kAllOverridable}; },
      .store = StoreOverridable,
      .key = OverridableKey},

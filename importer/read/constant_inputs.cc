@@ -20,7 +20,8 @@ absl::Status CheckOverridable(const std::vector<std::string>& names, const Model
   for (const std::string& name : names) {
     if (name == kAllOverridable || sorted.contains(name)) continue;
     return UsageError(absl::StrCat(
-        "overridable '", Printable(name), "': no initializer of that name is also an input; ",
+        "--overridable ", QuotedForShell(Printable(name)),
+        ": no initializer of that name is also an input; ",
         known.empty() ? "the model has none that a run may give" : "there are: ",
         known.empty() ? "" : NearText(name, known)));
   }
@@ -44,10 +45,10 @@ void WarnOfConstantInputs(Model& model) {
                     is_one ? " initializer that is also an input is a constant"
                            : " initializers that are also inputs are constants",
                     ", which a run cannot give: ", list, names.size() > kShown ? ", ..." : ""),
-       absl::StrCat("no action needed; for a run that gives one, --overridable ",
+       absl::StrCat("no action needed; a run that gives one needs --overridable ",
                     QuotedForShell(names.front()),
-                    " or --overridable all keeps them inputs (nodes that need a constant, such as "
-                    "convolutions, are on the CPU then)")});
+                    ", or --overridable all (nodes that need a constant, such as convolutions, are "
+                    "on the CPU then)")});
 }
 
 bool IsConstantInput(const Graph& graph, const std::string& name) {

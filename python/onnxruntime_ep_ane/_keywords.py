@@ -44,9 +44,9 @@ class CheckKeywords(TypedDict, total=False):
     # Give an input its whole shape. For dimensions without a name. A scalar is `INPUT=scalar`; `?`
     # leaves a dimension to `dims` or `buckets`.
     shapes: Mapping[str, Sequence[int]]
-    # Keep initializers that the model also lists as inputs as inputs with a default. Names, or
-    # `all`. Without it they are constants, which a run cannot give, as most exporters mean it;
-    # nodes that need a constant, such as convolutions, run on the CPU if it is an input. In models
+    # Initializers that stay inputs, with a default, if the model also lists them as inputs. Names,
+    # or `all`. Others are constants, which a run cannot give, as most exporters mean it: nodes
+    # that need a constant, such as convolutions, run on the CPU if it is an input. In models
     # before IR version 4 all are constants.
     overridable: Sequence[str] | str
     # Compile a program for each of these sizes of a free dimension. Inputs of another size are
@@ -112,9 +112,9 @@ class SessionKeywords(TypedDict, total=False):
     # Give an input its whole shape. For dimensions without a name. A scalar is `INPUT=scalar`; `?`
     # leaves a dimension to `dims` or `buckets`.
     shapes: Mapping[str, Sequence[int]]
-    # Keep initializers that the model also lists as inputs as inputs with a default. Names, or
-    # `all`. Without it they are constants, which a run cannot give, as most exporters mean it;
-    # nodes that need a constant, such as convolutions, run on the CPU if it is an input. In models
+    # Initializers that stay inputs, with a default, if the model also lists them as inputs. Names,
+    # or `all`. Others are constants, which a run cannot give, as most exporters mean it: nodes
+    # that need a constant, such as convolutions, run on the CPU if it is an input. In models
     # before IR version 4 all are constants.
     overridable: Sequence[str] | str
     # Run with an adapter (LoRA): PEFT's .safetensors or ONNX Runtime's .onnx_adapter. In Python

@@ -196,9 +196,21 @@ def wide():
     return g.model()
 
 
+def listed():
+    """The weights are inputs too, as PyTorch's keep_initializers_as_inputs writes them."""
+    g = Graph()
+    g.op("Conv", [g.input("x", 1, 3, 16, 16), g.weight("stem.w", 8, 3, 3, 3)], "a", "stem", pads=[1, 1, 1, 1])
+    g.op("Relu", ["a"], "b", "act")
+    g.op("Conv", ["b", g.weight("head.w", 8, 8, 1, 1), g.weight("head.b", 8)], "y", "head")
+    for name, shape in (("stem.w", (8, 3, 3, 3)), ("head.w", (8, 8, 1, 1)), ("head.b", (8,))):
+        g.input(name, *shape)
+    g.output("y", 1, 8, 16, 16)
+    return g.model()
+
+
 MODELS = {"net": network, "tiny": tiny, "dyn": dynamic, "kv": decoder, "unk": unknown, "big": big,
           "quantized": quantized, "lstm": lstm, "seq": sequence, "pairs": pairs,
-          "wide": wide}
+          "wide": wide, "listed": listed}
 
 
 def write(folder):

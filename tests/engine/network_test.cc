@@ -54,6 +54,13 @@ TEST(NetworkBuilder, ARefusalIsNotAnError) {
   EXPECT_EQ(refused.refusal()->own_rule, "form-not-lowered");
   EXPECT_EQ(refused.refusal()->message, "not lowered: an odd form");
 
+  NetworkBuilder not_constant(target, Route::kNetplist);
+  EXPECT_FALSE(absl::Status(not_constant.NotConstant("a kernel")).ok());
+  EXPECT_EQ(not_constant.refusal()->own_rule, "form-not-lowered");
+  EXPECT_THAT(not_constant.refusal()->own_remedy,
+              testing::HasSubstr("an initializer that the model also lists as an input, remove it "
+                                 "from the inputs"));
+
   NetworkBuilder failed(target, Route::kNetplist);
   failed.Fail(absl::UnimplementedError("a real error"));
   const absl::Status later = failed.NotLowered("an odd form");

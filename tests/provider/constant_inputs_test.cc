@@ -19,7 +19,7 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
-using testing::IsEmpty;
+using testing::UnorderedElementsAre;
 
 constexpr char kNet[] =
     "(float[1,4,8,8] x, float[4,4,3,3] w, float[4] b, int64[2] s) => (float[4,64] y) "
@@ -50,7 +50,7 @@ void ExpectNear(const Tensor& want, const Tensor& got) {
 TEST(ConstantInputsOfASession, AreNoPorts) {
   const Session session = MustLoad(Net(), {});
   EXPECT_THAT(NamesOf(session.inputs()), ElementsAre("x"));
-  EXPECT_THAT(session.ConstantInputs(), ElementsAre("w", "b", "s"));
+  EXPECT_THAT(session.ConstantInputs(), UnorderedElementsAre("w", "b", "s"));
   EXPECT_EQ(1, session.Summary().engine_macs_share);
   EXPECT_EQ(0, session.Summary().cpu_segments);
   EXPECT_THAT(
@@ -73,7 +73,7 @@ TEST(ConstantInputsOfASession, HaveTheSamePortsOnTheCpu) {
     if (!overridable.empty()) ExpectNear(OutputOf(cpu, given), OutputOf(engine, given));
   }
   EXPECT_THAT(Session::LoadBytes(Net(), {.policy = "cpu", .overridable = {"v"}}),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("overridable 'v'")));
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("--overridable v: ")));
 }
 
 TEST(ConstantInputsOfASession, GetNewWeightsLikeOthers) {
@@ -115,7 +115,7 @@ TEST(ConstantInputsOfASession, ACompiledFolderRemembersThem) {
   const auto with = Session::Load(kept);
   ASSERT_THAT(with.status(), IsOk());
   EXPECT_THAT(NamesOf(with->inputs()), ElementsAre("x", "b"));
-  EXPECT_THAT(with->ConstantInputs(), ElementsAre("w", "s"));
+  EXPECT_THAT(with->ConstantInputs(), UnorderedElementsAre("w", "s"));
   const Session whole = MustLoad(Net(), {.overridable = {"b"}});
   ExpectNear(OutputOf(whole, {{"x", x}, {"b", b}}), OutputOf(*with, {{"x", x}, {"b", b}}));
 

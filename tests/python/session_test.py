@@ -153,6 +153,39 @@ class Arrays(PackageTest):
             self.assertEqual(told, str(caught.exception))
 
 
+    def test_an_initializer_that_is_an_input_is_a_constant(self):
+        made = models.model([helper.make_node("MatMul", ["x", "w"], ["m"]), helper.make_node("Add", ["m", "my b"], ["y"])],
+                            [(name, 1, shape) for name, shape in (("x", (1, 4)), ("w", (4, 2)), ("my b", (2,)))],
+                            [("y", 1, (1, 2))],
+                            [("w", np.ones((4, 2), np.float32)), ("my b", np.array([1, 2], np.float32))])
+        x, w, b = np.ones((1, 4), np.float32), 2 * np.ones((4, 2), np.float32), np.zeros(2, np.float32)
+        session = ane.Session(made)
+        self.assertEqual(["x"], [port.name for port in session.inputs])
+        np.testing.assert_array_equal([[5, 6]], session.run({"x": x})["y"])
+        for name, array in (("w", w), ("my b", b)):
+            with self.assertRaises(ValueError) as caught:
+                session.run({"x": x, name: array})
+            self.assertEqual(
+                f"input {name!r}: it is a constant, because it is an initializer of the model; load the model "
+                f"with overridable=[{name!r}] to keep it an input", str(caught.exception))
+        session.update_weights({"w": w})
+        np.testing.assert_array_equal([[9, 10]], session.run({"x": x})["y"])
+        kept = ane.Session(made, overridable=["my b"])
+        self.assertEqual([("x", False), ("my b", True)], [(port.name, port.has_default) for port in kept.inputs])
+        np.testing.assert_array_equal([[5, 6]], kept.run({"x": x})["y"])
+        np.testing.assert_array_equal([[4, 4]], kept.run({"x": x, "my b": b})["y"])
+        every = ane.Session(made, overridable="all")
+        self.assertEqual(["x", "w", "my b"], [port.name for port in every.inputs])
+        np.testing.assert_array_equal([[8, 8]], every.run({"x": x, "w": w, "my b": b})["y"])
+        with self.assertRaisesRegex(ValueError, r"overridable=\['v'\]: .*; there are: "):
+            ane.Session(made, overridable=["w", "v"])
+        warning, = (w for w in ane.check(made).models[0].targets[0].warnings if w.rule == "constant-input")
+        self.assertIn("2 initializers that are also inputs are constants", warning.message)
+        self.assertIn("a run that gives one needs overridable=['w'], or overridable='all'", warning.remedy)
+        reported = ane.check(made, overridable="all").models[0].targets[0].warnings
+        self.assertNotIn("constant-input", [w.rule for w in reported])
+
+
 class Sessions(PackageTest):
     def test_what_it_tells_of_itself(self):
         session = ane.Session(models.network(), "M1", threads=1)

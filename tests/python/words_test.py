@@ -46,6 +46,8 @@ class Words(unittest.TestCase):
                 ("--no-rewrites, --rewrites", "rewrites=False, rewrites=True"),
                 ("(--heed-limits does so)", "(heed_limits=True does so)"),
                 ("--numerics exact,mac-tile=none, or", "numerics='exact,mac-tile=none', or"),
+                ("with --overridable w.1/x to keep it", "with overridable=['w.1/x'] to keep it"),
+                ("--overridable 'my b' or --overridable all.", "overridable=['my b'] or overridable='all'."),
                 ("--threads 4", "threads=4"), ("3 more, see -v", "3 more, see text(every_node=True)"),
                 ("`anemone run --hazards` says", "`anemone run --hazards` says"),
                 ("self_attn/q--dim and x-v", "self_attn/q--dim and x-v")):
