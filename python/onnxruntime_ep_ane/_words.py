@@ -23,7 +23,7 @@ def _pattern(flag: str) -> str:
     if kind.startswith("Mapping"):  # of several, one dict; they may be on several lines
         return rf"--{flag}(?P<items>\s+{_ITEM}(?:[\s\\]+--{flag}\s+{_ITEM})*)?"
     if kind.startswith("Sequence"):  # a name in a message is quoted if it has other characters
-        return rf"--{flag}(?:\s+('[^']+'|[\w+=.:/@-]*[\w+=:/@-]))?"
+        return rf"--{flag}(?:\s+('[^']+'|[\w+=.:/@-]*[\w+=/@-]))?"
     if kind == "int":
         return rf"--{flag}(?:\s+\d+)?"
     if starts:

@@ -117,7 +117,7 @@ class ExitCodes(CliTest):
                                   f"takes one target, got {count}; give one", code=2)
             text = " ".join(anemone("help", words[0]).stdout.split())
             self.assertIn("--target NAME Plan and compile for this target. One target", text)
-            self.assertNotIn("NAME[,NAME...]", text)
+            self.assertNotIn("--target NAME[,NAME...]", text)
         for command in ("check", "confirm"):
             self.assertIn("--target NAME[,NAME...]", anemone("help", command).stdout)
         text = " ".join(anemone("help", "confirm").stdout.split())

@@ -47,6 +47,7 @@ class Words(unittest.TestCase):
                 ("(--heed-limits does so)", "(heed_limits=True does so)"),
                 ("--numerics exact,mac-tile=none, or", "numerics='exact,mac-tile=none', or"),
                 ("with --overridable w.1/x to keep it", "with overridable=['w.1/x'] to keep it"),
+                ("--overridable w:0: there is none", "overridable=['w:0']: there is none"),
                 ("--overridable 'my b' or --overridable all.", "overridable=['my b'] or overridable='all'."),
                 ("--threads 4", "threads=4"), ("3 more, see -v", "3 more, see text(every_node=True)"),
                 ("`anemone run --hazards` says", "`anemone run --hazards` says"),

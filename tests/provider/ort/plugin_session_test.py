@@ -299,6 +299,20 @@ class Claims(PluginTest):
         np.testing.assert_array_equal(np.maximum(x, 0).astype(np.float32),
                                       session.run(None, {"x": x.astype(np.float32)})[0])
 
+    def test_an_initializer_that_is_an_input_may_have_another_value(self):
+        """ONNX Runtime decides what is a constant: the kernel is none, whatever direct mode makes of it."""
+        w = np.random.default_rng(5).standard_normal((4, 4, 1, 1)).astype(np.float32)
+        made = model([helper.make_node("Conv", ["x", "w"], ["c"], "conv"), helper.make_node("Relu", ["c"], ["y"], "relu")],
+                     [("x", TensorProto.FLOAT, [1, 4, 8, 8]), ("w", TensorProto.FLOAT, [4, 4, 1, 1])],
+                     [("y", TensorProto.FLOAT, [1, 4, 8, 8])], [("w", w)])
+        session = self.session(made)
+        x = np.random.default_rng(6).standard_normal((1, 4, 8, 8)).astype(np.float32)
+        for given, used in (({}, w), ({"w": 2 * w}, 2 * w), ({}, w)):
+            want = np.maximum(np.einsum("oi,nihw->nohw", used[:, :, 0, 0], x), 0)
+            np.testing.assert_allclose(session.run(None, {"x": x, **given})[0], want, atol=0.02)
+        nodes = plugin.Reported(made.SerializeToString(), self.devices, {}).main_plan()["nodes"]
+        self.assertTrue(any("remove it from the inputs" in (node["remedy"] or "") for node in nodes))
+
     def test_shapes_computed_on_the_way(self):
         """Shape -> Concat -> Reshape, with optimizations off: only the segment uses the shape."""
         nodes = [helper.make_node("Relu", ["x"], ["a"], "relu"),
