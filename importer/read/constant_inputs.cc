@@ -19,11 +19,11 @@ absl::Status CheckOverridable(const std::vector<std::string>& names, const Model
   const std::set<std::string> sorted(known.begin(), known.end());
   for (const std::string& name : names) {
     if (name == kAllOverridable || sorted.contains(name)) continue;
-    return UsageError(absl::StrCat(
-        "--overridable ", QuotedForShell(Printable(name)),
-        ": no initializer of that name is also an input; ",
-        known.empty() ? "the model has none that a run may give" : "there are: ",
-        known.empty() ? "" : NearText(name, known)));
+    return UsageError(
+        absl::StrCat("--overridable ", QuotedForShell(Printable(name)),
+                     ": no initializer of that name is also an input; ",
+                     known.empty() ? "the model has none that a run may give" : "there are: ",
+                     known.empty() ? "" : NearText(name, known)));
   }
   return absl::OkStatus();
 }

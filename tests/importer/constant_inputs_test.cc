@@ -75,7 +75,8 @@ TEST(ConstantInputs, AreOneWarning) {
   EXPECT_EQ(warning.message,
             "3 initializers that are also inputs are constants, which a run cannot give: 'w', 'b', "
             "'s'");
-  EXPECT_THAT(warning.remedy, HasSubstr("a run that gives one needs --overridable w, or --overridable all"));
+  EXPECT_THAT(warning.remedy,
+              HasSubstr("a run that gives one needs --overridable w, or --overridable all"));
 }
 
 TEST(ConstantInputs, HaveNoChoiceBelowIr4) {

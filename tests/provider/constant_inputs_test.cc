@@ -30,6 +30,7 @@ std::string Net() { return FilledBytes(kNet, -1, 1, 3); }
 
 std::vector<std::string> NamesOf(const std::vector<PortInfo>& ports) {
   std::vector<std::string> names;
+  names.reserve(ports.size());
   for (const PortInfo& port : ports) names.push_back(port.name);
   return names;
 }
