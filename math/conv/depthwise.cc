@@ -18,9 +18,12 @@
 HWY_BEFORE_NAMESPACE();
 namespace anemone::math::HWY_NAMESPACE {
 
-// One channel whose input is staged.
+// One output channel whose input is staged.
 struct StagedPlane {
-  DepthwisePlane plane;
+  const ConvGeometry* geometry;
+  const float* weights;  // one per tap
+  float bias;
+  Half* y;
   const Stage* stage;
   const float* staged;
   const int64_t* offsets;  // of each tap in the stage
@@ -31,7 +34,7 @@ struct StagedPlane {
 template <int kRows, int kVectors>
 HWY_INLINE void StagedTile(const StagedPlane& p, int64_t row, int64_t column) {
   const DF df;
-  const ConvGeometry& g = *p.plane.geometry;
+  const ConvGeometry& g = *p.geometry;
   const int64_t row_step = p.stage->stride_h * p.stage->row_size;
   const float* from = p.staged + p.stage->RowOffset(row) + column;
   VF sum[kRows][kVectors];
@@ -41,7 +44,7 @@ HWY_INLINE void StagedTile(const StagedPlane& p, int64_t row, int64_t column) {
     for (int v = 0; v < kVectors; ++v) sum[r][v] = hn::Zero(df);
   }
   for (int64_t t = 0; t < g.taps(); ++t) {
-    const VF w = hn::Set(df, p.plane.weights[t]);
+    const VF w = hn::Set(df, p.weights[t]);
     const float* x = from + p.offsets[t];
     HWY_UNROLL(4)
     for (int r = 0; r < kRows; ++r) {
@@ -51,10 +54,10 @@ HWY_INLINE void StagedTile(const StagedPlane& p, int64_t row, int64_t column) {
       }
     }
   }
-  const VF bias = hn::Set(df, p.plane.bias);
+  const VF bias = hn::Set(df, p.bias);
   HWY_UNROLL(4)
   for (int r = 0; r < kRows; ++r) {
-    Half* to = p.plane.y + g.y_first + (row + r) * g.y_row + column * g.y_column;
+    Half* to = p.y + g.y_first + (row + r) * g.y_row + column * g.y_column;
     HWY_UNROLL(4)
     for (int v = 0; v < kVectors; ++v) {
       const VH y = Narrow(hn::Add(sum[r][v], bias));
@@ -74,7 +77,7 @@ HWY_INLINE void StagedTile(const StagedPlane& p, int64_t row, int64_t column) {
 
 // Computes rows [first, last] in tiles of four rows, then of two and one.
 void StagedRows(const StagedPlane& p, int64_t first, int64_t last) {
-  const int64_t width = p.plane.geometry->out_w;
+  const int64_t width = p.geometry->out_w;
   const auto rows = [&]<int kRows>(int64_t row) HWY_ATTR {
     int64_t column = 0;
     for (; width - column > kLanes; column += 2 * kLanes) StagedTile<kRows, 2>(p, row, column);
@@ -95,10 +98,12 @@ template <class Run>
 HWY_INLINE bool WithDirect(const PackedConv::State& state, const Run& run) {
   if constexpr (ANEMONE_MATH_NATIVE_HALF) {
     const ConvGeometry& g = state.geometry;
-    const bool is_dense = g.dilation_h == 1 && g.dilation_w == 1 && g.dense_output();
+    const bool is_dilated = g.dilation_h > 1 || g.dilation_w > 1;
+    const bool is_strided = g.stride_h > 1 || g.stride_w > 1;
+    if (g.kernel_h != g.kernel_w || !g.dense_output() || (is_dilated && is_strided)) return false;
     // An infinite or NaN tap gives a NaN with the zeros of the padding, which this code skips.
-    if (g.kernel_h != g.kernel_w || !is_dense || !state.weights->finite_taps) return false;
-    return WithOneOf<3, 5>(g.kernel_w, [&](auto taps) HWY_ATTR {
+    if (!state.weights->finite_taps) return false;
+    return WithOneOf<3, 5, 7>(g.kernel_w, [&](auto taps) HWY_ATTR {
       return WithOneOf<1, 2>(g.stride_h, [&](auto rows) HWY_ATTR {
         return WithOneOf<1, 2>(g.stride_w, [&](auto columns) HWY_ATTR {
           WithLanesFor(g.out_w, [&](auto d) HWY_ATTR { run(d, taps, rows, columns); });
@@ -118,19 +123,15 @@ void ComputeDepthwise(const PackedConv::State& state, int64_t begin, int64_t end
   const int64_t in_size = g.in_h * g.in_w;
   const int64_t count = (last - first + 1) * g.out_w;
   int64_t finished = begin;
-  // For each plane calls stage(plane of x), then run(DepthwisePlane) for each of its output
+  // For each plane calls stage(plane of x), then run(weights, bias, y) for each of its output
   // channels.
   const auto for_channels = [&](const auto& stage, const auto& run) HWY_ATTR {
     for (int64_t plane = begin; plane < end; ++plane) {
       stage(x + plane * in_size);
       for (int64_t o = 0; o < g.group_out; ++o) {
         const int64_t channel = plane % g.groups * g.group_out + o;
-        run(DepthwisePlane{&g,
-                           {x, x + g.batch * g.groups * in_size},
-                           x + plane * in_size,
-                           state.weights->taps.data() + channel * g.taps(),
-                           state.bias[channel],
-                           y + (plane * g.group_out + o) * g.y_plane});
+        run(state.weights->taps.data() + channel * g.taps(), state.bias[channel],
+            y + (plane * g.group_out + o) * g.y_plane);
       }
       const int64_t planes = (plane + 1 - finished) * g.group_out;
       if (!g.dense_output() || (planes * count < kNearElements && plane + 1 < end)) continue;
@@ -139,11 +140,16 @@ void ComputeDepthwise(const PackedConv::State& state, int64_t begin, int64_t end
       finished = plane + 1;
     }
   };
-  const bool direct = WithDirect(state, [&](auto d, auto taps, auto rows, auto columns) HWY_ATTR {
-    for_channels([](const Half*) {},
-                 [&](const DepthwisePlane& p)
-                     HWY_ATTR { DepthwiseRows<taps, rows, columns>(d, p, first, last); });
-  });
+  const bool direct =
+      WithDirect(state, [&](auto d, auto taps, auto row_step, auto column_step) HWY_ATTR {
+        const Readable input = {x, x + g.batch * g.groups * in_size};
+        const DepthwiseRows<taps, row_step, column_step, decltype(d)> rows(g, input, first, last);
+        const Half* near = x;
+        for_channels([&](const Half* plane) { near = plane; },
+                     [&](const float* weights, float bias, Half* to) HWY_ATTR {
+                       rows.Compute({weights, bias, near, to});
+                     });
+      });
   if (direct) return;
   const Stage stage = PlanStage(g, first * g.out_w, count);
   const int64_t* taps = TapOffsets(g, stage);
@@ -151,8 +157,8 @@ void ComputeDepthwise(const PackedConv::State& state, int64_t begin, int64_t end
   float* staged = ThreadScratch<float>(ScratchUse::kStage, stage.channel_size + 2 * kLanes);
   StageOutside(stage, 0.0f, 1, staged);
   for_channels([&](const Half* plane) HWY_ATTR { StageChannel(g, stage, plane, staged); },
-               [&](const DepthwisePlane& p) HWY_ATTR {
-                 StagedRows({p, &stage, staged, taps}, first, last);
+               [&](const float* weights, float bias, Half* to) HWY_ATTR {
+                 StagedRows({&g, weights, bias, to, &stage, staged, taps}, first, last);
                });
 }
 

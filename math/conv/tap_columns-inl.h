@@ -28,16 +28,21 @@ struct Readable {
 };
 
 // Loads what each column of taps reads for the outputs [column, column + lanes of D) of a row.
-// Padding reads as kOutside, the bits of a Half. With stride 2 one load holds two columns of taps:
-// the first in the low halves of 32 bits, the second in the high halves.
-template <int kTaps, int kStride, uint16_t kOutside, class D>
+// Padding reads as zeros. With stride 2 one load holds two columns of taps:
+// the first in the low halves of 32 bits, the second in the high halves. Taps are then not dilated.
+template <int kTaps, int kStride, class D>
 class TapColumns {
  public:
-  TapColumns(const ConvGeometry& g, int64_t column) : left_(column * kStride - g.pad_left) {
+  static constexpr int kColumns = kTaps;
+
+  TapColumns() = default;
+  TapColumns(const ConvGeometry& g, int64_t column)
+      : left_(column * kStride - g.pad_left), step_(kStride == 1 ? g.dilation_w : kStride) {
     for (int i = 0; i < kLoads; ++i) {
-      const int64_t first = left_ + i * kStride;
+      const int64_t first = left_ + i * step_;
       inside_[i] = hn::AndNot(FirstLanes(-first), FirstLanes(g.in_w - first));
     }
+    all_inside_ = left_ >= 0 && left_ + (kLoads - 1) * step_ + kWidth <= g.in_w;
   }
 
   // The type of a load.
@@ -45,30 +50,35 @@ class TapColumns {
                                 hn::Repartition<uint16_t, hn::Rebind<uint32_t, D>>>;
   static constexpr int kLoads = (kTaps + kStride - 1) / kStride;
 
-  // Loads one row of the input, whose first element is `row`.
+  // Whether nothing is padding.
+  bool all_inside() const { return all_inside_; }
+
+  // Loads one row of the input, whose first element is `row`. With kInside, all_inside() is true.
+  template <bool kInside = false>
   HWY_INLINE void Load([[maybe_unused]] const Readable& input, const Half* row,
                        hn::Vec<DL> (&loads)[kLoads]) const {
+    const auto* const from = reinterpret_cast<const uint16_t*>(row + left_);
+    HWY_UNROLL(7)
+    for (int i = 0; i < kLoads; ++i) {
+      if constexpr (kInside) {
+        loads[i] = hn::LoadU(DL(), from + i * step_);
+        continue;
+      }
 #if ANEMONE_MATH_MASKED_HALF
-    LoadFrom(reinterpret_cast<const uint16_t*>(row) + left_, loads);
+      loads[i] = hn::MaskedLoad(inside_[i], DL(), from + i * step_);
 #else
-    const Half* const from = row + left_;
-    if (from >= input.begin && from + kWidth <= input.end) {
-      return LoadFrom(reinterpret_cast<const uint16_t*>(from), loads);
-    }
-    HWY_ALIGN uint16_t near[kWidth] = {};
-    const int64_t begin = HWY_MIN(HWY_MAX(input.begin - from, 0), kWidth);
-    const int64_t end = HWY_MAX(HWY_MIN(input.end - from, kWidth), begin);
-    std::memcpy(near + begin, static_cast<const void*>(from + begin), (end - begin) * sizeof(Half));
-    LoadFrom(near, loads);
+      loads[i] = hn::IfThenElseZero(inside_[i], LoadInside(input, row + left_ + i * step_));
 #endif
+    }
   }
 
   // Loads one row of the input and returns it widened, one vector per column of taps.
+  template <bool kInside = false>
   HWY_INLINE void LoadTaps(const Readable& input, const Half* row,
                            hn::Vec<D> (&taps)[kTaps]) const {
     hn::Vec<DL> loads[kLoads];
-    Load(input, row, loads);
-    HWY_UNROLL(5)
+    Load<kInside>(input, row, loads);
+    HWY_UNROLL(7)
     for (int i = 0; i < kLoads; ++i) {
       if constexpr (kStride == 1) {
         taps[i] = WidenBits(loads[i]);
@@ -83,30 +93,29 @@ class TapColumns {
   }
 
  private:
-  static constexpr int64_t kWidth = (kLoads - 1) * kStride + hn::MaxLanes(DL());
+  static constexpr int64_t kWidth = hn::MaxLanes(DL());
 
   static hn::Mask<DL> FirstLanes(int64_t count) {
-    constexpr int64_t kMost = hn::MaxLanes(DL());
-    return hn::FirstN(DL(), static_cast<size_t>(HWY_MIN(HWY_MAX(count, 0), kMost)));
+    return hn::FirstN(DL(), static_cast<size_t>(HWY_MIN(HWY_MAX(count, 0), kWidth)));
   }
   static HWY_INLINE hn::Vec<D> WidenBits(hn::Vec<hn::Rebind<uint16_t, D>> bits) {
     return hn::PromoteTo(D(), hn::BitCast(hn::Rebind<hwy::float16_t, D>(), bits));
   }
-  HWY_INLINE void LoadFrom(const uint16_t* from, hn::Vec<DL> (&loads)[kLoads]) const {
-    HWY_UNROLL(5)
-    for (int i = 0; i < kLoads; ++i) {
-#if ANEMONE_MATH_MASKED_HALF
-      loads[i] = hn::MaskedLoad(inside_[i], DL(), from + i * kStride);
-#else
-      loads[i] = hn::IfThenElseZero(inside_[i], hn::LoadU(DL(), from + i * kStride));
-#endif
-      if constexpr (kOutside != 0) {
-        loads[i] = hn::IfThenElse(inside_[i], loads[i], hn::Set(DL(), kOutside));
-      }
+  // Loads a vector without what is outside `input`.
+  static HWY_INLINE hn::Vec<DL> LoadInside(const Readable& input, const Half* from) {
+    if (from >= input.begin && from + kWidth <= input.end) {
+      return hn::LoadU(DL(), reinterpret_cast<const uint16_t*>(from));
     }
+    HWY_ALIGN uint16_t near[kWidth] = {};
+    const int64_t begin = HWY_MIN(HWY_MAX(input.begin - from, 0), kWidth);
+    const int64_t end = HWY_MAX(HWY_MIN(input.end - from, kWidth), begin);
+    std::memcpy(near + begin, static_cast<const void*>(from + begin), (end - begin) * sizeof(Half));
+    return hn::Load(DL(), near);
   }
 
-  int64_t left_;  // the first load begins at this column of the input
+  int64_t left_ = 0;  // the first load begins at this column of the input
+  int64_t step_ = 1;  // from one load to the next
+  bool all_inside_ = false;
   hn::Mask<DL> inside_[kLoads];
 };
 

@@ -93,27 +93,31 @@ HWY_INLINE void StoreBits(VH bits, Half* to) {
 
 // Loads the first `count` elements, fewer than a vector, followed by zeros. Touches no other
 // memory. Here and in the runs below, pointers need not be aligned to their type.
-HWY_INLINE VH LoadBitsN(const Half* from, int64_t count) {
+template <class D>
+HWY_INLINE hn::Vec<D> LoadFirstBits(D d, const Half* from, int64_t count) {
 #if ANEMONE_MATH_MASKED_HALF
-  return hn::MaskedLoad(hn::FirstN(DH(), static_cast<size_t>(count)), DH(),
-                        reinterpret_cast<const uint16_t*>(from));
+  return hn::MaskedLoad(hn::FirstN(d, static_cast<size_t>(count)), d,
+                        reinterpret_cast<const hn::TFromD<D>*>(from));
 #else
-  HWY_ALIGN uint16_t bits[hn::MaxLanes(DH())] = {};
+  HWY_ALIGN hn::TFromD<D> bits[hn::MaxLanes(D())] = {};
   std::memcpy(bits, static_cast<const void*>(from), count * sizeof(Half));
-  return hn::Load(DH(), bits);
+  return hn::Load(d, bits);
 #endif
+}
+HWY_INLINE VH LoadBitsN(const Half* from, int64_t count) {
+  return LoadFirstBits(DH(), from, count);
 }
 // Stores the first `count` lanes, at most all.
 template <class D>
 HWY_INLINE void StoreFirstBits(D d, hn::Vec<D> bits, Half* to, int64_t count) {
-  auto* at = reinterpret_cast<uint16_t*>(to);
+  auto* at = reinterpret_cast<hn::TFromD<D>*>(to);
 #if ANEMONE_MATH_MASKED_HALF
   hn::BlendedStore(bits, hn::FirstN(d, static_cast<size_t>(count)), d, at);
 #else
   if (count == hn::MaxLanes(d)) return hn::StoreU(bits, d, at);
-  HWY_ALIGN uint16_t lanes[hn::MaxLanes(D())];
+  HWY_ALIGN hn::TFromD<D> lanes[hn::MaxLanes(D())];
   hn::Store(bits, d, lanes);
-  std::memcpy(static_cast<void*>(to), lanes, count * sizeof(uint16_t));
+  std::memcpy(static_cast<void*>(to), lanes, count * sizeof(Half));
 #endif
 }
 HWY_INLINE void StoreBitsN(VH values, Half* to, int64_t count) {

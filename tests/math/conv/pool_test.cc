@@ -34,6 +34,15 @@ const PoolCase kPoolCases[] = {
     {"global_padded", {2, 3, 3, 1, 1, Square(5, 1, 1)}},
     {"wide", {2, 5, 150, 5, 150, Square(3, 1, 1)}},
     {"bands", {1, 300, 260, 150, 130, Square(2, 2, 0)}},
+    {"thirteen", {9, 13, 13, 13, 13, Square(13, 1, 6)}},
+    {"thirteen_unpadded", {2, 25, 25, 13, 13, Square(13, 1, 0)}},
+    {"nine_stride2", {3, 21, 70, 11, 35, Square(9, 2, 4)}},
+    {"four_stride4", {3, 16, 100, 4, 25, Square(4, 4, 0)}},
+    {"rows_only", {30, 74, 32, 37, 32, {2, 1, 2, 1, 1, 1, 0, 0, 0, 0}}},
+    {"columns_only", {30, 9, 132, 9, 33, {1, 4, 1, 4, 1, 1, 0, 0, 0, 0}}},
+    {"dilated_stride2", {2, 20, 33, 9, 15, Square(3, 2, 1, 2)}},
+    {"pads_beyond_kernel", {2, 3, 3, 11, 11, Square(3, 1, 5)}},
+    {"large_bands", {2, 200, 301, 200, 301, Square(9, 1, 4)}},
     {"uneven", {2, 6, 9, 6, 5, {2, 3, 1, 2, 1, 1, 1, 0, 0, 2}}},
 };
 
