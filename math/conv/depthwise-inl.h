@@ -67,7 +67,8 @@ class DepthwiseRows {
   void Compute(const DepthwiseChannel& channel) const {
     const int64_t vectors = CeilDiv(g_.out_w, kWidth);
     for (int64_t v = 0; v < vectors; ++v) {
-      if ((v + 2) * kWidth <= g_.out_w && columns_[v].all_inside() && columns_[v + 1].all_inside()) {
+      if ((v + 2) * kWidth <= g_.out_w && columns_[v].all_inside() &&
+          columns_[v + 1].all_inside()) {
         ComputeVectors<2, true>(channel, v++);
       } else {
         ComputeVectors<1, false>(channel, v);

@@ -60,9 +60,8 @@ HWY_INLINE void AverageStaged(const ConvGeometry& g, const Stage& stage, const f
 // are in the order of taps.
 template <int kRows, int kTaps, int kStride, class D>
 HWY_INLINE void AverageTile(const D d, const ConvGeometry& g, const Readable& input, const Half* x,
-                            const TapColumns<kTaps, kStride, D>& taps,
-                            int64_t row, int64_t column, int64_t columns, const Counts& counts,
-                            Half* y) {
+                            const TapColumns<kTaps, kStride, D>& taps, int64_t row, int64_t column,
+                            int64_t columns, const Counts& counts, Half* y) {
   hn::Vec<D> result[kRows];
   HWY_UNROLL(7)
   for (int r = 0; r < kRows; ++r) result[r] = hn::Zero(d);
