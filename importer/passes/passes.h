@@ -17,6 +17,7 @@ absl::StatusOr<bool> DropIdentity(GraphEditor& g, NodeId id);  // drop_identity.
 absl::StatusOr<bool> FuseCasts(GraphEditor& g, NodeId id);     // fuse_casts.cc
 absl::StatusOr<bool> FuseReshapes(GraphEditor& g, NodeId id);  // fuse_moves.cc
 absl::StatusOr<bool> FuseTransposes(GraphEditor& g, NodeId id);
+absl::StatusOr<bool> FusePads(GraphEditor& g, NodeId id);       // fuse_pads.cc
 absl::StatusOr<bool> FoldBatchNorm(GraphEditor& g, NodeId id);  // fold_affine.cc
 absl::StatusOr<bool> FoldBias(GraphEditor& g, NodeId id);
 absl::StatusOr<bool> FoldScale(GraphEditor& g, NodeId id);

@@ -27,6 +27,7 @@ constexpr Pass kSimplify[] = {
     {"fuse-casts", FuseCasts},
     {"fuse-transposes", FuseTransposes},
     {"fuse-reshapes", FuseReshapes},
+    {"fuse-pads", FusePads},
     {"fold-batch-norm", FoldBatchNorm},
     {"fold-scale", FoldScale},
     {"fold-bias", FoldBias},

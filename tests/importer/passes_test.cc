@@ -106,6 +106,51 @@ const Rewrite kRewrites[] = {
      "g (float[2] x) => (float[2] y) { a = Cast<to=6>(x) y = Cast<to=1>(a) }", "Cast Cast"},
     {"CastsThroughBoolStay",
      "g (int32[2] x) => (int32[2] y) { a = Cast<to=9>(x) y = Cast<to=6>(a) }", "Cast Cast"},
+    // fuse-pads
+    {"PadBeforeConv",
+     "g (float[1,2,6,7] x) => (float[1,1,6,7] y) {"
+     "  p = Constant<value = int64[8] {0, 0, 1, 0, 0, 0, 1, 2}>()"
+     "  w = Constant<value = float[1,2,3,3] {1, 2, 3, 4, 5, 6, 7, 8, 9, 1, 2, 3, 4, 5, 6, 7, 8, 9}>()"
+     "  a = Pad(x, p) y = Conv<auto_pad=\"VALID\">(a, w) }",
+     "Conv"},
+    {"PadBeforeDilatedConv",
+     "g (float[1,1,6,7] x) => (float[1,1,6,7] y) {"
+     "  p = Constant<value = int64[8] {0, 0, 1, 3, 0, 0, 1, 2}>()"
+     "  w = Constant<value = float[1,1,3,3] {1, 2, 3, 4, 5, 6, 7, 8, 9}>()"
+     "  v = Constant<value = float {0}>() a = Pad(x, p, v)"
+     "  y = Conv<dilations=[2,3], pads=[1,0,1,1]>(a, w) }",
+     "Conv"},
+    {"PadBeforeTwoConvs",
+     "g (float[1,1,6] x) => (float[1,1,6] y) {"
+     "  p = Constant<value = int64[6] {0, 0, 1, 0, 0, 1}>()"
+     "  w = Constant<value = float[1,1,3] {1, 2, 3}>() u = Constant<value = float[1,1,3] {4, 5, 6}>()"
+     "  a = Pad(x, p) b = Conv(a, w) c = Conv(a, u) y = Add(b, c) }",
+     "Conv Conv Add"},
+    {"PadAsWideAsTheKernelStays",
+     "g (float[1,1,6] x) => (float[1,1,8] y) {"
+     "  p = Constant<value = int64[6] {0, 0, 3, 0, 0, 1}>()"
+     "  w = Constant<value = float[1,1,3] {1, 2, 3}>() a = Pad(x, p) y = Conv(a, w) }",
+     "Pad Conv"},
+    {"PadWithOnesStays",
+     "g (float[1,1,6] x) => (float[1,1,6] y) {"
+     "  p = Constant<value = int64[6] {0, 0, 1, 0, 0, 1}>() v = Constant<value = float {1}>()"
+     "  w = Constant<value = float[1,1,3] {1, 2, 3}>() a = Pad(x, p, v) y = Conv(a, w) }",
+     "Pad Conv"},
+    {"PadOfChannelsStays",
+     "g (float[1,1,6] x) => (float[1,1,4] y) {"
+     "  p = Constant<value = int64[6] {0, 1, 0, 0, 0, 0}>()"
+     "  w = Constant<value = float[1,2,3] {1, 2, 3, 4, 5, 6}>() a = Pad(x, p) y = Conv(a, w) }",
+     "Pad Conv"},
+    {"PadThatCropsStays",
+     "g (float[1,1,6] x) => (float[1,1,4] y) {"
+     "  p = Constant<value = int64[6] {0, 0, 1, 0, 0, -1}>()"
+     "  w = Constant<value = float[1,1,3] {1, 2, 3}>() a = Pad(x, p) y = Conv(a, w) }",
+     "Pad Conv"},
+    {"PadWithTheBorderStays",
+     "g (float[1,1,6] x) => (float[1,1,6] y) {"
+     "  p = Constant<value = int64[6] {0, 0, 1, 0, 0, 1}>()"
+     "  w = Constant<value = float[1,1,3] {1, 2, 3}>() a = Pad<mode=\"edge\">(x, p) y = Conv(a, w) }",
+     "Pad Conv"},
     // fuse-transposes, fuse-reshapes
     {"TransposesThatCancel",
      "g (float[2,3,4] x) => (float[2,3,4] y) { a = Transpose<perm=[1,2,0]>(x)"
