@@ -108,20 +108,21 @@ PackedConv PackPhase(const ConvTransposeShape& shape, const PhaseAxis& rows,
 // Whether the outputs of each input are a block that no other input contributes to.
 bool PhasesAreChannels(const ConvTransposeShape& shape) {
   const Window& w = shape.window;
-  return shape.groups == 1 && w.kernel_h * w.kernel_w > 1 && w.kernel_h == w.stride_h &&
-         w.kernel_w == w.stride_w && w.dilation_h == 1 && w.dilation_w == 1 &&
-         shape.out_h() == shape.in_h * w.stride_h && shape.out_w() == shape.in_w * w.stride_w &&
-         w.pad_top == 0 && w.pad_left == 0;
+  return w.kernel_h * w.kernel_w > 1 && w.kernel_h == w.stride_h && w.kernel_w == w.stride_w &&
+         w.dilation_h == 1 && w.dilation_w == 1 && shape.out_h() == shape.in_h * w.stride_h &&
+         shape.out_w() == shape.in_w * w.stride_w && w.pad_top == 0 && w.pad_left == 0;
 }
 
 PackedConv PackPhases(const ConvTransposeShape& shape, absl::Span<const Half> weights,
                       absl::Span<const float> bias, ConstantId id) {
   const int64_t taps = shape.window.kernel_h * shape.window.kernel_w;
-  const int64_t channels = shape.out_channels * taps;
+  const int64_t group_in = shape.in_channels / shape.groups;
+  const int64_t group_out = shape.out_channels / shape.groups * taps;
   std::vector<Half> by_channel(weights.size());
   for (int64_t c = 0; c < shape.in_channels; ++c) {
-    for (int64_t k = 0; k < channels; ++k) {
-      by_channel[k * shape.in_channels + c] = weights[c * channels + k];
+    const int64_t first = c / group_in * group_out;
+    for (int64_t k = 0; k < group_out; ++k) {
+      by_channel[(first + k) * group_in + c % group_in] = weights[c * group_out + k];
     }
   }
   std::vector<float> biases;
@@ -131,7 +132,8 @@ PackedConv PackPhases(const ConvTransposeShape& shape, absl::Span<const Half> we
                 .in_channels = shape.in_channels,
                 .in_h = shape.in_h,
                 .in_w = shape.in_w,
-                .out_channels = channels},
+                .out_channels = shape.out_channels * taps,
+                .groups = shape.groups},
       [&](int64_t first, absl::Span<Half> to) {
         std::copy_n(by_channel.data() + first, to.size(), to.data());
       },

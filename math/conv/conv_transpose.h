@@ -11,9 +11,9 @@
 //
 // It runs as one ordinary convolution per output phase (i mod sh, j mod sw), with the taps that
 // reach that phase. So it multiplies no inserted zeros, and conv.h's guarantees on order, threads
-// and memory apply. If the outputs of different inputs do not overlap (one group, kernel equal to
-// stride, no padding), it runs as one pointwise convolution that has all phases as channels; this
-// needs scratch as large as y.
+// and memory apply. If the outputs of different inputs do not overlap (kernel equal to stride, no
+// padding), it runs as one pointwise convolution that has all phases as channels; this needs
+// scratch as large as y.
 #ifndef ANEMONE_MATH_CONV_CONV_TRANSPOSE_H_
 #define ANEMONE_MATH_CONV_CONV_TRANSPOSE_H_
 

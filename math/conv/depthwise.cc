@@ -103,7 +103,7 @@ HWY_INLINE bool WithDirect(const PackedConv::State& state, const Run& run) {
     if (g.kernel_h != g.kernel_w || !g.dense_output() || (is_dilated && is_strided)) return false;
     // An infinite or NaN tap gives a NaN with the zeros of the padding, which this code skips.
     if (!state.weights->finite_taps) return false;
-    return WithOneOf<3, 5, 7>(g.kernel_w, [&](auto taps) HWY_ATTR {
+    return WithOneOf<1, 3, 5, 7>(g.kernel_w, [&](auto taps) HWY_ATTR {
       return WithOneOf<1, 2>(g.stride_h, [&](auto rows) HWY_ATTR {
         return WithOneOf<1, 2>(g.stride_w, [&](auto columns) HWY_ATTR {
           WithLanesFor(g.out_w, [&](auto d) HWY_ATTR { run(d, taps, rows, columns); });

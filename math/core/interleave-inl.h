@@ -23,17 +23,32 @@ HWY_INLINE void InterleaveRuns(const Half* from, int64_t step, int64_t parts, in
     return;
   }
   const hn::ScalableTag<uint16_t> d;
-  const int64_t lanes = hn::Lanes(d);
-  const auto run = [&](int64_t part, int64_t j) HWY_ATTR {
-    return hn::LoadU(d, reinterpret_cast<const uint16_t*>(from + part * step + j));
+  constexpr int64_t kRun = hn::MaxLanes(d);
+  const auto store = [&](const auto& run, uint16_t* at) HWY_ATTR {
+    if (parts == 2) {
+      hn::StoreInterleaved2(run(0), run(1), d, at);
+    } else {
+      hn::StoreInterleaved4(run(0), run(1), run(2), run(3), d, at);
+    }
   };
   int64_t j = 0;
-  for (; parts == 2 && j + lanes <= count; j += lanes) {
-    hn::StoreInterleaved2(run(0, j), run(1, j), d, reinterpret_cast<uint16_t*>(to + j * parts));
-  }
-  for (; parts == 4 && j + lanes <= count; j += lanes) {
-    hn::StoreInterleaved4(run(0, j), run(1, j), run(2, j), run(3, j), d,
-                          reinterpret_cast<uint16_t*>(to + j * parts));
+  if (parts == 2 || parts == 4) {
+    for (; j + kRun <= count; j += kRun) {
+      const auto whole = [&](int64_t part) HWY_ATTR {
+        return hn::LoadU(d, reinterpret_cast<const uint16_t*>(from + part * step + j));
+      };
+      store(whole, reinterpret_cast<uint16_t*>(to + j * parts));
+    }
+    if (j == count) return;
+    HWY_ALIGN uint16_t last[4 * kRun];
+    const auto rest = [&](int64_t part)
+                          HWY_ATTR { return LoadFirstBits(d, from + part * step + j, count - j); };
+    store(rest, last);
+    const int64_t left = (count - j) * parts;
+    for (int64_t i = 0; i < left; i += kRun) {
+      StoreFirstBits(d, hn::Load(d, last + i), to + j * parts + i, HWY_MIN(left - i, kRun));
+    }
+    return;
   }
   for (; j < count; ++j) {
     for (int64_t p = 0; p < parts; ++p) to[j * parts + p] = from[p * step + j];

@@ -110,7 +110,8 @@ const Rewrite kRewrites[] = {
     {"PadBeforeConv",
      "g (float[1,2,6,7] x) => (float[1,1,6,7] y) {"
      "  p = Constant<value = int64[8] {0, 0, 1, 0, 0, 0, 1, 2}>()"
-     "  w = Constant<value = float[1,2,3,3] {1, 2, 3, 4, 5, 6, 7, 8, 9, 1, 2, 3, 4, 5, 6, 7, 8, 9}>()"
+     "  w = Constant<value = float[1,2,3,3] {1, 2, 3, 4, 5, 6, 7, 8, 9, 1, 2, 3, 4, 5, 6, 7, 8, "
+     "9}>()"
      "  a = Pad(x, p) y = Conv<auto_pad=\"VALID\">(a, w) }",
      "Conv"},
     {"PadBeforeDilatedConv",
@@ -123,7 +124,8 @@ const Rewrite kRewrites[] = {
     {"PadBeforeTwoConvs",
      "g (float[1,1,6] x) => (float[1,1,6] y) {"
      "  p = Constant<value = int64[6] {0, 0, 1, 0, 0, 1}>()"
-     "  w = Constant<value = float[1,1,3] {1, 2, 3}>() u = Constant<value = float[1,1,3] {4, 5, 6}>()"
+     "  w = Constant<value = float[1,1,3] {1, 2, 3}>() u = Constant<value = float[1,1,3] {4, 5, "
+     "6}>()"
      "  a = Pad(x, p) b = Conv(a, w) c = Conv(a, u) y = Add(b, c) }",
      "Conv Conv Add"},
     {"PadAsWideAsTheKernelStays",
@@ -149,7 +151,8 @@ const Rewrite kRewrites[] = {
     {"PadWithTheBorderStays",
      "g (float[1,1,6] x) => (float[1,1,6] y) {"
      "  p = Constant<value = int64[6] {0, 0, 1, 0, 0, 1}>()"
-     "  w = Constant<value = float[1,1,3] {1, 2, 3}>() a = Pad<mode=\"edge\">(x, p) y = Conv(a, w) }",
+     "  w = Constant<value = float[1,1,3] {1, 2, 3}>() a = Pad<mode=\"edge\">(x, p) y = Conv(a, w) "
+     "}",
      "Pad Conv"},
     // fuse-transposes, fuse-reshapes
     {"TransposesThatCancel",

@@ -108,6 +108,7 @@ const ConvCase kConvCases[] = {
     {"depthwise_seven_stride2", {1, 3, 29, 60, 3, 3, Square(7, 2, 3)}},
     {"depthwise_five_wide", {1, 3, 16, 130, 3, 3, Square(5, 1, 2)}},
     {"depthwise_whole_plane", {2, 70, 7, 7, 70, 70, Square(7, 1, 0)}},
+    {"depthwise_whole_row", {3, 5, 1, 40, 5, 5, {1, 40, 1, 1, 1, 1, 0, 0, 0, 0}}},
     {"depthwise_multiplier", {1, 3, 10, 11, 9, 3, Square(3, 1, 1)}},
     {"depthwise_five_small", {2, 20, 7, 7, 20, 20, Square(5, 1, 2)}},
     {"depthwise_five_to_seven", {1, 20, 14, 14, 20, 20, Square(5, 2, 2)}},
@@ -348,6 +349,9 @@ const TransposedCase kTransposedCases[] = {
     {"fours", {1, 3, 5, 33, 2, 1, Square(4, 4, 0)}},
     {"by_rows", {1, 5, 3, 40, 3, 1, {3, 1, 3, 1, 1, 1, 0, 0, 0, 0}}},
     {"by_columns", {1, 5, 3, 40, 3, 1, {1, 3, 1, 3, 1, 1, 0, 0, 0, 0}}},
+    {"pairs_grouped", {2, 6, 4, 19, 8, 2, Square(2, 2, 0)}},
+    {"pairs_depthwise", {2, 6, 13, 13, 6, 6, Square(2, 2, 0)}},
+    {"threes_depthwise", {1, 6, 5, 40, 12, 6, Square(3, 3, 0)}},
     {"pairs_cut_off", {1, 3, 4, 20, 5, 1, {2, 2, 2, 2, 1, 1, 0, 0, 1, 1}}},
     {"pairs_and_zeros", {1, 3, 4, 20, 5, 1, Square(2, 2, 0), 1, 1}},
 };
