@@ -62,8 +62,20 @@ HWY_INLINE void StageRow(const Stage& s, const Half* from, float* to) {
     return begin % 2 == 0 ? SplitPairs(from, end - begin, even, odd)
                           : SplitPairs(from, end - begin, odd, even);
   }
-  for (int64_t j = begin; j < end; ++j, from += s.unit_w) {
-    to[j % s.stride_w * s.phase_size + j / s.stride_w] = ToFloat(*from);
+  constexpr int64_t kMost = 256;
+  HWY_ALIGN float near[kMost];
+  const int64_t stride = s.stride_w, unit = s.unit_w;
+  for (int64_t j = begin; j < end; j += kMost, from += kMost * unit) {
+    const int64_t count = HWY_MIN(end - j, kMost);
+    if (unit == 1) {
+      WidenRun(from, near, count);
+    } else {
+      for (int64_t i = 0; i < count; ++i) near[i] = ToFloat(from[i * unit]);
+    }
+    for (int64_t first = 0; first < HWY_MIN(stride, count); ++first) {
+      float* phase = to + (j + first) % stride * s.phase_size + (j + first) / stride;
+      for (int64_t i = first; i < count; i += stride) *phase++ = near[i];
+    }
   }
 }
 
