@@ -25,6 +25,7 @@
 #include "importer/infer/infer.h"
 #include "importer/infer/no_elements.h"
 #include "importer/infer/trips.h"
+#include "importer/infer/unchanged.h"
 #include "importer/infer/unroll.h"
 #include "importer/opset/opset_lifts.h"
 #include "importer/read/check.h"
@@ -162,6 +163,11 @@ absl::Status Folder::Visit(Walk& walk, Node node) {
   if (inlined) return absl::OkStatus();
   ANEMONE_ASSIGN_OR_RETURN(const bool expanded, InlineContrib(walk, node));
   if (expanded) return absl::OkStatus();
+  if (std::vector<Node> outputs = CaptureUnchanged(walk.graph, node); !outputs.empty()) {
+    for (ValueId id : node.captures) ++walk.uses[id];
+    ANEMONE_RETURN_IF_ERROR(VisitInstead(walk, std::move(outputs)));
+  }
+  if (LoopBodyOf(node) != nullptr && node.outputs.empty()) return absl::OkStatus();
   const bool captures_pending =
       std::any_of(node.captures.begin(), node.captures.end(),
                   [&](ValueId id) { return walk.pending_values.contains(id); });

@@ -189,6 +189,18 @@ constexpr char kPartly[] =
     "    => (bool co, float[4,4] xo, float d) {"
     "    co = Identity(ci) r = Sigmoid(xi) d = Det(r) xo = Add(r, d) }> }";
 
+// As TensorFlow writes a while loop: `w` and `n` are carried values that no iteration changes.
+constexpr char kCarriedWeights[] =
+    "(int64 m, bool c, float[1,4] x, float[1,4] n) => (float[1,4] y, float[4,4] w_out, "
+    "float[1,4] n_out, float[?,1,4] all) <float[4,4] w = {1, 0, 0, 0, 0, -1, 0, 0, 0, 0, 2, 0, 0, "
+    "0, 0, -2}> {"
+    "  y, w_out, n_out, all = Loop(m, c, x, w, n) <body = b (int64 i, bool ci, float[1,4] xi, "
+    "float[4,4] wi, float[1,4] ni) => (bool co, float[1,4] xo, float[4,4] wo, float[1,4] no, "
+    "float[1,4] ns) {"
+    "    co = Identity(ci) p = MatMul(xi, wi) s = Add(p, ni) xo = Tanh(s) v = Identity(wi)"
+    "    wo = Identity(v) no = Identity(ni)"
+    "    ns = Identity(ni) }> }";
+
 INSTANTIATE_TEST_SUITE_P(
     ControlFlow, ControlFlowTest,
     testing::Values(
@@ -254,6 +266,13 @@ INSTANTIATE_TEST_SUITE_P(
                     {{{"m", Number(3)}, {"c", Truth(true)}, {"x", Ramp({2, 4})}}},
                     {"/body:Loop_1/#1", "/body:Loop_1/#2"},
                     {"/#1", "/body:Loop_1/#3"}},
+        ControlCase{
+            "CarriedWeights",
+            kCarriedWeights,
+            {{{"m", Number(3)}, {"c", Truth(true)}, {"x", Ramp({1, 4})}, {"n", Ramp({1, 4}, 0.5)}},
+             {{"m", Number(0)}, {"c", Truth(true)}, {"x", Ramp({1, 4})}, {"n", Ramp({1, 4}, 0.5)}}},
+            {"/body:Loop_0/#1", "/body:Loop_0/#2", "/body:Loop_0/#3"},
+            {"/#0"}},
         ControlCase{"ShortScan",
                     kShortScan,
                     {{{"s", Ramp({2, 3})}, {"x", Ramp({4, 2, 3})}, {"v", Ramp({2, 4, 3}, 0.5)}}},
