@@ -4,8 +4,6 @@
 #include <type_traits>
 #include <utility>
 
-#include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "base/bool_element.h"
 
 namespace anemone {
@@ -26,10 +24,6 @@ void MoveRows(const Tensor& x, const StridedView& view, absl::Span<const int64_t
       std::memcpy(target, source, kBytes);
     }
   });
-}
-
-int64_t IndexAt(const Tensor& indices, int64_t i) {
-  return indices.type() == DataType::kInt32 ? indices.at<int32_t>(i) : indices.at<int64_t>(i);
 }
 
 template <class From, class To>
@@ -82,27 +76,6 @@ Tensor CastOf(const Tensor& x, DataType type) {
     default:
       return CastFrom<uint8_t>(x, type);
   }
-}
-
-absl::StatusOr<Tensor> RowsOf(const Tensor& table, const Tensor& indices,
-                              const std::string& label) {
-  const int64_t rows = table.dims()[0];
-  std::vector<int64_t> dims = indices.dims();
-  dims.insert(dims.end(), table.dims().begin() + 1, table.dims().end());
-  Tensor made = Tensor::Uninitialized(table.type(), std::move(dims));
-  const std::byte* const from = table.bytes().data();
-  const size_t bytes = rows == 0 ? 0 : table.bytes().size() / rows;
-  auto* to = made.mutable_data<std::byte>();
-  for (int64_t i = 0; i < indices.elements(); ++i, to += bytes) {
-    const int64_t index = IndexAt(indices, i);
-    if (index < -rows || index >= rows) {
-      return absl::InvalidArgumentError(  // in ONNX Runtime's words
-          absl::StrCat(label, ": indices element out of data bounds, idx=", index,
-                       " must be within the inclusive range [", -rows, ",", rows - 1, "]"));
-    }
-    if (bytes > 0) std::memcpy(to, from + (index < 0 ? index + rows : index) * bytes, bytes);
-  }
-  return made;
 }
 
 StridedView BroadcastView(absl::Span<const int64_t> dims, size_t rank) {

@@ -6,10 +6,8 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <string>
 #include <vector>
 
-#include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "anemone/tensor.h"
 
@@ -82,10 +80,6 @@ Tensor CastOf(const Tensor& x, DataType type);
 
 // The elements of `x` at these places, which have at least 8 bits.
 Tensor MovedElements(const Tensor& x, const std::vector<int64_t>& dims, const StridedView& view);
-
-// The rows of `table` at `indices`, of int32 or int64. kInvalidArgument, with `label`: one is
-// outside the table.
-absl::StatusOr<Tensor> RowsOf(const Tensor& table, const Tensor& indices, const std::string& label);
 
 }  // namespace anemone
 

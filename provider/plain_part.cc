@@ -66,7 +66,6 @@ class PlainPart::Reader {
   }
 
   bool ReadNode(const onnx::NodeProto& node) {
-    if (node.output_size() != 1) return false;
     Step step{.label = absl::StrCat("node '", node.name(), "' (", node.op_type(), ")")};
     std::vector<PlainValue> inputs;
     for (const std::string& name : node.input()) {
@@ -76,12 +75,15 @@ class PlainPart::Reader {
       inputs.push_back(name.empty() ? PlainValue() : values_[found->second]);
     }
     if (step.from.size() != inputs.size()) return false;  // one in the middle is left out
-    std::optional<PlainStep> made = MakePlainStep(node, step.label, inputs);
-    if (!made) return false;
-    step.to = values_.size();
-    step.run = std::move(made->run);
-    part_->steps_.push_back(std::move(step));
-    Add(node.output(0), {.type = made->type, .dims = std::move(made->dims), .constant = {}});
+    for (int i = 0; i < node.output_size(); ++i) {
+      if (node.output(i).empty()) continue;
+      std::optional<PlainStep> made = MakePlainStep(node, i, step.label, inputs);
+      if (!made) return false;
+      step.to = values_.size();
+      step.run = std::move(made->run);
+      part_->steps_.push_back(step);
+      Add(node.output(i), {.type = made->type, .dims = std::move(made->dims), .constant = {}});
+    }
     return true;
   }
 

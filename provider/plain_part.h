@@ -1,7 +1,7 @@
-// provider/plain_part.h: a CPU segment that Anemone runs without ONNX Runtime: rows of constant
-// tables, as of the embeddings of tokens, and arithmetic of integers and bools, as of positions and
-// masks (plain_steps.h). Most language models have no other, and a session takes more memory and
-// time than all that they do.
+// provider/plain_part.h: a CPU segment that Anemone runs without ONNX Runtime: elements that are
+// moved, as rows of embeddings, the nodes at the edges of a graph, or arrays of more axes than the
+// engine has, and arithmetic of integers and bools, as of positions and masks (plain_steps.h). Most
+// language models have no other, and a session takes more memory and time than all that they do.
 //
 //   std::unique_ptr<PlainPart> part = PlainPart::Of(model);  // null: a session must run it
 //   ANEMONE_ASSIGN_OR_RETURN(std::vector<Tensor> results, part->Run(std::move(inputs)));
@@ -35,7 +35,7 @@ class PlainPart {
   std::shared_ptr<const PlainPart> WithConstant(absl::string_view name, const Tensor& tensor) const;
 
   // `inputs` and the results are in the model's order, of its types and shapes. The results are
-  // those of ONNX Runtime. kInvalidArgument: an index is outside its table. Thread-safe.
+  // those of ONNX Runtime. kInvalidArgument: an index is outside its axis. Thread-safe.
   absl::StatusOr<std::vector<Tensor>> Run(std::vector<Tensor> inputs) const;
 
  private:

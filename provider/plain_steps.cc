@@ -15,7 +15,9 @@
 #include "importer/infer/places.h"
 #include "importer/read/tensor_reader.h"
 #include "importer/write/to_onnx.h"
+#include "provider/plain_indexed.h"
 #include "provider/plain_moves.h"
+#include "provider/plain_node.h"
 
 namespace anemone {
 namespace {
@@ -24,8 +26,6 @@ using Dims = std::vector<int64_t>;
 using Operands = absl::Span<const Tensor* const>;
 using Step = std::optional<PlainStep>;
 
-bool IsIndex(DataType type) { return type == DataType::kInt32 || type == DataType::kInt64; }
-
 // Of casts.
 bool IsFrom(DataType type) {
   return IsIndex(type) || type == DataType::kBool || type == DataType::kUInt8;
@@ -33,32 +33,6 @@ bool IsFrom(DataType type) {
 bool IsTo(DataType type) {
   return IsIndex(type) || type == DataType::kBool || type == DataType::kFloat;
 }
-
-// A node and what is known of its inputs.
-struct PlainNode {
-  const onnx::NodeProto& proto;
-  const std::string& label;
-  absl::Span<const PlainValue> inputs;
-
-  bool Has(size_t i) const { return i < inputs.size() && inputs[i].type != DataType::kUndefined; }
-  DataType type(size_t i) const { return inputs[i].type; }
-  const Dims& dims(size_t i) const { return *inputs[i].dims; }
-  // Every input that is given has known dims and elements that can be moved.
-  bool IsKnown() const {
-    return Has(0) && std::all_of(inputs.begin(), inputs.end(), [](const PlainValue& value) {
-             return value.type == DataType::kUndefined ||
-                    (value.dims.has_value() && BitsOf(value.type) >= 8);
-           });
-  }
-  std::optional<Dims> Ints(size_t i) const {
-    if (!Has(i) || !inputs[i].constant) return std::nullopt;
-    return IntsOf(*inputs[i].constant);
-  }
-  int64_t Int(absl::string_view name, int64_t otherwise) const {
-    const onnx::AttributeProto* const attribute = FindAttribute(proto, name);
-    return attribute == nullptr ? otherwise : attribute->i();
-  }
-};
 
 // `axes` are those of an array of `rank`.
 std::optional<std::vector<bool>> Marked(const std::optional<Dims>& axes, size_t rank) {
@@ -70,23 +44,6 @@ std::optional<std::vector<bool>> Marked(const std::optional<Dims>& axes, size_t 
     marked[at] = true;
   }
   return marked;
-}
-
-// Rows of a constant table.
-Step Rows(const PlainNode& node) {
-  const Tensor& table = *node.inputs[0].constant;
-  const auto rank = static_cast<int64_t>(table.dims().size());
-  const int64_t axis = node.Int("axis", 0);
-  if (rank == 0 || (axis != 0 && axis != -rank) || BitsOf(table.type()) < 8 || table.is_fill()) {
-    return std::nullopt;
-  }
-  PlainStep step{.type = table.type()};
-  if (node.inputs[1].dims) {
-    step.dims = node.dims(1);
-    step.dims->insert(step.dims->end(), table.dims().begin() + 1, table.dims().end());
-  }
-  step.run = [table, label = node.label](Operands x) { return RowsOf(table, *x[1], label); };
-  return step;
 }
 
 Step Cast(const PlainNode& node) {
@@ -147,43 +104,12 @@ Step Squeeze(const PlainNode& node) {
   return Viewed(node, std::move(dims));
 }
 
-// Elements of input 0 at other places.
-Step Moved(const PlainNode& node, Dims dims, StridedView view) {
-  const auto run = [dims, view = std::move(view)](Operands x) {
-    return MovedElements(*x[0], dims, view);
-  };
-  return PlainStep{node.type(0), std::move(dims), run};
-}
-
-// One index of an array that is computed, as of a shape.
-Step Picked(const PlainNode& node) {
-  const std::optional<Dims> index = node.Ints(1);
-  if (!node.IsKnown() || !index || index->size() != 1) return std::nullopt;
-  Dims dims = node.dims(0);
-  const int64_t axis = AxisFromZero(node.Int("axis", 0), dims.size());
-  if (axis < 0 || axis >= static_cast<int64_t>(dims.size())) return std::nullopt;
-  const int64_t at = AxisFromZero(index->front(), dims[axis]);
-  if (at < 0 || at >= dims[axis]) return std::nullopt;
-  StridedView view{.start = 0, .steps = StepsOf(dims)};
-  view.start = at * view.steps[axis];
-  dims.erase(dims.begin() + axis);
-  view.steps.erase(view.steps.begin() + axis);
-  dims.insert(dims.begin() + axis, node.dims(1).begin(), node.dims(1).end());
-  view.steps.insert(view.steps.begin() + axis, node.dims(1).size(), 0);
-  return Moved(node, std::move(dims), std::move(view));
-}
-
-Step Gather(const PlainNode& node) {
-  if (!node.Has(1) || !IsIndex(node.type(1))) return std::nullopt;
-  return node.inputs[0].constant ? Rows(node) : Picked(node);
-}
-
 Step Expand(const PlainNode& node) {
   const std::optional<Dims> shape = node.Ints(1);
   if (!node.IsKnown() || !shape) return std::nullopt;
   std::optional<Dims> dims = BroadcastDims(node.dims(0), *shape);
   if (!dims) return std::nullopt;
-  return Moved(node, *dims, BroadcastView(node.dims(0), dims->size()));
+  return MovedStep(node, *dims, BroadcastView(node.dims(0), dims->size()));
 }
 
 Step Slice(const PlainNode& node) {
@@ -206,7 +132,7 @@ Step Slice(const PlainNode& node) {
     view.start += from * view.steps[axis];
     dims[axis] = to - from;
   }
-  return Moved(node, std::move(dims), std::move(view));
+  return MovedStep(node, std::move(dims), std::move(view));
 }
 
 Step Concat(const PlainNode& node) {
@@ -404,7 +330,11 @@ struct PlainRule {
 };
 
 constexpr PlainRule kPlainRules[] = {
-    {"Gather", Gather},
+    {"Gather", GatherStep},
+    {"ScatterElements", ScatterElementsStep},
+    {"ScatterND", ScatterNDStep},
+    {"Split", SplitStep},
+    {"Transpose", TransposeStep},
     {"Cast", Cast},
     {"Reshape", Reshape},
     {"Unsqueeze", Unsqueeze},
@@ -439,11 +369,13 @@ const PlainRule* FindRule(absl::string_view op_type) {
 
 bool MayBePlain(absl::string_view op_type) { return FindRule(op_type) != nullptr; }
 
-std::optional<PlainStep> MakePlainStep(const onnx::NodeProto& node, const std::string& label,
+std::optional<PlainStep> MakePlainStep(const onnx::NodeProto& node, int output,
+                                       const std::string& label,
                                        absl::Span<const PlainValue> inputs) {
   const PlainRule* const rule = FindRule(node.op_type());
   if (rule == nullptr || inputs.empty() || !node.domain().empty()) return std::nullopt;
-  return rule->make({node, label, inputs});
+  if (node.output_size() != 1 && rule->make != SplitStep) return std::nullopt;
+  return rule->make({node, output, label, inputs});
 }
 
 }  // namespace anemone

@@ -1,5 +1,5 @@
-// provider/plain_steps.h: single nodes that a plain part runs (plain_part.h): rows of constant
-// tables, and the arithmetic of positions and masks on integers and bools. The results are those of
+// provider/plain_steps.h: single nodes that a plain part runs (plain_part.h): elements that are
+// moved, and the arithmetic of positions and masks on integers and bools. The results are those of
 // ONNX Runtime, bit for bit.
 #ifndef ANEMONE_PROVIDER_PLAIN_STEPS_H_
 #define ANEMONE_PROVIDER_PLAIN_STEPS_H_
@@ -25,20 +25,22 @@ struct PlainValue {
   std::optional<Tensor> constant;
 };
 
-// A node's only output.
+// One output of a node.
 struct PlainStep {
   DataType type = DataType::kUndefined;
   std::optional<std::vector<int64_t>> dims;
   // Of inputs of the types and dims that the step was made for. kInvalidArgument: an index is
-  // outside its table.
+  // outside its axis.
   std::function<absl::StatusOr<Tensor>(absl::Span<const Tensor* const>)> run;
 };
 
 // False if MakePlainStep() certainly returns nullopt.
 bool MayBePlain(absl::string_view op_type);
 
-// Nullopt: ONNX Runtime must run the node. `label` names it in messages.
-std::optional<PlainStep> MakePlainStep(const onnx::NodeProto& node, const std::string& label,
+// Makes this output of the node. Nullopt: ONNX Runtime must run the node. `label` names it in
+// messages.
+std::optional<PlainStep> MakePlainStep(const onnx::NodeProto& node, int output,
+                                       const std::string& label,
                                        absl::Span<const PlainValue> inputs);
 
 }  // namespace anemone

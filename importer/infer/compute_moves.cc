@@ -166,6 +166,37 @@ Result NonZero(const ConstantNode& c) {
   return Tensor::Int64s({rank, static_cast<int64_t>(found.size())}, indices);
 }
 
+Result ScatterND(const ConstantNode& c) {
+  const Tensor *const data = c.In(0), *const updates = c.In(2);
+  const auto indices = c.Ints(1);
+  if (!indices || updates == nullptr || updates->type() != data->type()) return std::nullopt;
+  const Dims &from = data->dims(), &listed = c.In(1)->dims();
+  if (!IsSmall(from) || data->elements() == 0 || listed.empty() ||
+      StringOr(c.node(), "reduction", "none") != "none") {
+    return std::nullopt;
+  }
+  const int64_t depth = listed.back();
+  if (depth < 1 || depth > static_cast<int64_t>(from.size())) return std::nullopt;
+  Dims want(listed.begin(), listed.end() - 1);
+  want.insert(want.end(), from.begin() + depth, from.end());
+  if (updates->dims() != want) return std::nullopt;
+  const Dims steps = StepsOf(from);
+  const Tensor given = updates->is_fill() ? updates->Copy() : *updates;
+  Tensor made = data->Copy();
+  const int64_t bytes = steps[depth - 1] * BitsOf(made.type()) / 8;  // of one update
+  for (size_t i = 0; i < indices->size(); i += depth) {
+    int64_t place = 0;
+    for (int64_t k = 0; k < depth; ++k) {
+      const int64_t index = (*indices)[i + k];
+      if (index < -from[k] || index >= from[k]) return std::nullopt;
+      place += (index < 0 ? index + from[k] : index) * (steps[k] / steps[depth - 1]);
+    }
+    std::memcpy(made.mutable_data<std::byte>() + place * bytes,
+                given.bytes().data() + static_cast<int64_t>(i) / depth * bytes, bytes);
+  }
+  return made;
+}
+
 Result Slice(const ConstantNode& c) {
   const Dims& from = c.In(0)->dims();
   const auto starts = c.Ints(1), ends = c.Ints(2);

@@ -236,7 +236,7 @@ constexpr Operator kLayerRows[] = {
     {.op_type = "STFT"},
     {.op_type = "Scan", .lift = {8, 8, LiftScan}},
     {.op_type = "ScatterElements", .training = {.may_update = true}},
-    {.op_type = "ScatterND"},
+    {.op_type = "ScatterND", .compute = compute::ScatterND},
     {.op_type = "TensorScatter"},
     {.op_type = "Unique", .sized_by_data = true},
 };

@@ -97,6 +97,27 @@ void GatherElements(Maker& m) {
   m.Set("axis", axis);
 }
 
+// No two updates of one place: their order is not defined.
+void ScatterND(Maker& m) {
+  Dims dims = m.AnyDims(1);
+  dims[0] = m.Number(1, 4);
+  const int64_t depth = m.Number(1, static_cast<int64_t>(dims.size()));
+  const DataType type = m.OneOf({kFloat, kInt64, kBool});
+  m.Input(type, dims);
+  const bool has_elements = std::find(dims.begin(), dims.end(), 0) == dims.end();
+  const int64_t count = has_elements ? m.Number(0, dims[0]) : 0;
+  Tensor indices = Tensor::Zeros(kInt64, {count, depth});
+  for (int64_t i = 0; i < indices.elements(); ++i) {
+    const int64_t k = i % depth;
+    const int64_t index = k == 0 ? i / depth : m.Number(0, dims[k] - 1);
+    indices.mutable_data<int64_t>()[i] = index - (m.Number(0, 1) == 0 ? dims[k] : 0);
+  }
+  m.Input(indices);
+  dims.erase(dims.begin(), dims.begin() + depth);
+  dims.insert(dims.begin(), count);
+  m.Input(type, dims);
+}
+
 void Trilu(Maker& m) {
   m.Input(m.OneOf({kFloat, kInt64, kDouble}), m.AnyDims(2));
   m.Set("upper", m.Number(0, 1));
@@ -314,6 +335,7 @@ const std::vector<Random>& Cases() {
       {"Expand", Expand},
       {"Gather", Gather},
       {"GatherElements", GatherElements},
+      {"ScatterND", ScatterND},
       {"NonZero", One({kInt64, kFloat, kBool})},
       {"Slice", Slice},
       {"Split", Split},

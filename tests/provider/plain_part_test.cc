@@ -1,4 +1,4 @@
-// CPU segments that only read rows of tables and cast integers run without ONNX Runtime, with its
+// CPU segments that only move elements and compute integers run without ONNX Runtime, with its
 // bits.
 #include "provider/plain_part.h"
 
@@ -131,6 +131,52 @@ TEST(PlainPart, ComputesPositionsAndMasks) {
   }
 }
 
+TEST(PlainPart, MovesArraysOfManyAxes) {
+  const Tensor x = Ramp({2, 1, 3, 2, 2, 2});
+  const char* const moves[][2] = {
+      {"float[3,2,2,1,2,2]", "{ y = Transpose<perm = [2,0,5,1,3,4]>(x) }"},
+      {"float[2,2,2,3,1,2]", "{ y = Transpose(x) }"},
+      {"float[2,1,2,2,2,2,2]", "<int64[2,2] i = {2, -3, 0, -1}> { y = Gather<axis = 2>(x, i) }"},
+      {"float[2,1,3,2,2]", "<int32 i = {-1}> { y = Gather<axis = -1>(x, i) }"},
+      {"float[2,1,0,2,2,2]", "<int64[0] i = {}> { y = Gather<axis = 2>(x, i) }"},
+      {"float[2,1,2,2,2,2]", "<int64[2] s = {1, 2}> { a, b = Split<axis = 2>(x, s) y = Neg(b) }"},
+      {"float[2,1,1,2,2,2]", "{ a, y = Split<axis = -4, num_outputs = 2>(x) }"}};
+  for (const auto& [made, text] : moves) {
+    ExpectTheBitsOfOnnxRuntime(absl::StrCat("(float[2,1,3,2,2,2] x) => (", made, " y) ", text), x);
+  }
+}
+
+TEST(PlainPart, WritesElements) {
+  const Tensor x = Ramp({3, 2, 2});
+  const char* const writes[] = {
+      "<int64[2,1] i = {2, -3}, float[2,2,2] u = {1, 2, 3, 4, 5, 6, 7, 8}> "
+      "{ y = ScatterND(x, i, u) }",
+      "<int64[1,2,3] i = {0, 1, -1, 2, -2, 0}, float[1,2] u = {7, 8}> { y = ScatterND(x, i, u) }",
+      "<int64[0,1] i = {}, float[0,2,2] u = {}> { y = ScatterND(x, i, u) }",
+      "<int64[2,2,1] i = {0, 0, -1, 0}, float[2,2,1] u = {1, 0.1, 0.001, 4}> "
+      "{ y = ScatterElements<axis = 1, reduction = \"add\">(x, i, u) }",
+      "<int32[5,1,2] i = {0, 2, 0, 2, 0, -1, 1, 0, -3, 0}, float[5,1,2] u = {1, 0.1, 3, 4, 5, 1e-3,"
+      " 7, 8, 9, 1e-7}> { y = ScatterElements<reduction = \"add\">(x, i, u) }"};
+  for (const char* const text : writes) {
+    ExpectTheBitsOfOnnxRuntime(absl::StrCat("(float[3,2,2] x) => (float[3,2,2] y) ", text), x);
+  }
+  ExpectTheBitsOfOnnxRuntime(
+      "(int64[4] x) => (int64[4] y) <int64[3] i = {0, 0, 3}, int64[3] u = {1, 2, 3}> "
+      "{ y = ScatterElements<reduction = \"add\">(x, i, u) }",
+      Tensor::Int64s({4}, {5, 6, 7, int64_t{1} << 62}));
+}
+
+TEST(PlainPart, APlaceOutsideOfAnArray) {
+  const auto part = PartOf(
+      "(float[3] x, int64[1,1] i) => (float[3] y) <float[1] u = {1}> { y = ScatterND(x, i, u) }");
+  ASSERT_NE(part, nullptr);
+  for (const int64_t index : {3, -4}) {
+    EXPECT_THAT(part->Run({Ramp({3}), Tensor::Int64s({1, 1}, {index})}),
+                StatusIs(absl::StatusCode::kInvalidArgument,
+                         HasSubstr(absl::StrCat("invalid indice found, indice = ", index))));
+  }
+}
+
 TEST(PlainPart, SumsOfInt32) {
   for (const char* how :
        {"(int32[2,3] x) => (int32[2,1] y) <int64[1] a = {1}> { y = ReduceSum(x, a) }",
@@ -160,10 +206,10 @@ TEST(PlainPart, OthersNeedASession) {
   EXPECT_EQ(PartOf("(float[3] x) => (int64[3] y) { y = Cast<to = 7>(x) }"), nullptr);
   EXPECT_EQ(PartOf("(int64[3] x) => (float16[3] y) { y = Cast<to = 10>(x) }"), nullptr);
   EXPECT_EQ(PartOf("(int64[3] x) => (int64[3] y) { y = Neg(x) }"), nullptr);
-  EXPECT_EQ(PartOf("(int64[1] x) => (float[2,1] y) <float[2,2] t = {1, 2, 3, 4}> "
-                   "{ y = Gather<axis = 1>(t, x) }"),
+  EXPECT_EQ(PartOf("(float[4] x, int64[1] i, float[1] u) => (float[4] y) "
+                   "{ y = ScatterElements<reduction = \"max\">(x, i, u) }"),
             nullptr);
-  EXPECT_EQ(PartOf("(float[4,2] t, int64[1] x) => (float[1,2] y) { y = Gather(t, x) }"), nullptr);
+  EXPECT_EQ(PartOf("(int64[4] x) => (int64[2] a, int64[2] b) { a, b = TopK(x, x) }"), nullptr);
 }
 
 // A user whose machine has no ONNX Runtime, or whose memory is short, runs a language model.

@@ -1,0 +1,242 @@
+#include "provider/plain_indexed.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <functional>
+#include <numeric>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "importer/infer/places.h"
+
+namespace anemone {
+namespace {
+
+using Dims = std::vector<int64_t>;
+using Operands = absl::Span<const Tensor* const>;
+using Step = std::optional<PlainStep>;
+
+int64_t Product(Dims::const_iterator begin, Dims::const_iterator end) {
+  return std::accumulate(begin, end, int64_t{1}, std::multiplies<>());
+}
+
+// From 0; nullopt if there is no such axis.
+std::optional<int64_t> AxisOf(const PlainNode& node, size_t rank) {
+  const int64_t axis = AxisFromZero(node.Int("axis", 0), rank);
+  if (axis < 0 || axis >= static_cast<int64_t>(rank)) return std::nullopt;
+  return axis;
+}
+
+// The indices from 0 along an axis of `size`. kInvalidArgument, in ONNX Runtime's words: one is
+// outside.
+absl::StatusOr<Dims> IndicesFromZero(const Tensor& indices, int64_t size,
+                                     const std::string& label) {
+  Dims all(indices.elements());
+  for (size_t i = 0; i < all.size(); ++i) {
+    const auto at = static_cast<int64_t>(i);
+    const int64_t index =
+        indices.type() == DataType::kInt32 ? indices.at<int32_t>(at) : indices.at<int64_t>(at);
+    if (index < -size || index >= size) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(label, ": indices element out of data bounds, idx=", index,
+                       " must be within the inclusive range [", -size, ",", size - 1, "]"));
+    }
+    all[i] = index < 0 ? index + size : index;
+  }
+  return all;
+}
+
+absl::StatusOr<Tensor> Gathered(const Tensor& x, int64_t axis, const Tensor& indices,
+                                const std::string& label) {
+  const Dims& from = x.dims();
+  absl::StatusOr<Dims> all = IndicesFromZero(indices, from[axis], label);
+  if (!all.ok()) return all.status();
+  Dims dims(from.begin(), from.begin() + axis);
+  dims.insert(dims.end(), indices.dims().begin(), indices.dims().end());
+  dims.insert(dims.end(), from.begin() + axis + 1, from.end());
+  Tensor made = Tensor::Uninitialized(x.type(), std::move(dims));
+  if (made.elements() == 0) return made;
+  const size_t row = x.bytes().size() / Product(from.begin(), from.begin() + axis + 1);
+  auto* to = made.mutable_data<std::byte>();
+  const std::byte* block = x.bytes().data();
+  for (int64_t left = Product(from.begin(), from.begin() + axis); left > 0; --left) {
+    for (const int64_t index : *all) {
+      std::memcpy(to, block + index * row, row);
+      to += row;
+    }
+    block += from[axis] * row;
+  }
+  return made;
+}
+
+// Calls write(update, place) for each element of `updates`, in order.
+template <class Write>
+absl::Status ForEachScattered(const Dims& dims, int64_t axis, const Tensor& indices,
+                              const std::string& label, const Write& write) {
+  absl::StatusOr<Dims> all = IndicesFromZero(indices, dims[axis], label);
+  if (!all.ok()) return all.status();
+  StridedView rows{.start = 0, .steps = StepsOf(dims)};
+  const int64_t step = std::exchange(rows.steps[axis], 0);
+  ForEachRow<1>(indices.dims(), {&rows},
+                [&](int64_t at, const auto& from, const auto& steps, int64_t count) {
+                  for (int64_t i = 0; i < count; ++i) {
+                    write(at + i, from[0] + i * steps[0] + (*all)[at + i] * step);
+                  }
+                });
+  return absl::OkStatus();
+}
+
+template <class T>
+Step ScatterSum(const PlainNode& node, int64_t axis) {
+  return PlainStep{
+      node.type(0), node.dims(0), [axis, label = node.label](Operands x) -> absl::StatusOr<Tensor> {
+        Tensor made = x[0]->Copy();
+        const Tensor updates = WrittenOut<T>(*x[2]);
+        const T* const from = updates.data<T>().data();
+        T* const to = made.mutable_data<T>();
+        const absl::Status status =
+            ForEachScattered(made.dims(), axis, *x[1], label,
+                             [&](int64_t update, int64_t place) { to[place] += from[update]; });
+        if (!status.ok()) return status;
+        return made;
+      }};
+}
+
+std::string ReductionOf(const PlainNode& node) {
+  const onnx::AttributeProto* const reduction = FindAttribute(node.proto, "reduction");
+  return reduction == nullptr ? "none" : reduction->s();
+}
+
+}  // namespace
+
+PlainStep MovedStep(const PlainNode& node, Dims dims, StridedView view) {
+  const auto run = [dims, view = std::move(view)](Operands x) {
+    return MovedElements(*x[0], dims, view);
+  };
+  return PlainStep{node.type(0), std::move(dims), run};
+}
+
+Step GatherStep(const PlainNode& node) {
+  const std::optional<Dims>& from = node.inputs[0].dims;
+  if (!node.Has(1) || !IsIndex(node.type(1)) || !from || BitsOf(node.type(0)) < 8) {
+    return std::nullopt;
+  }
+  const std::optional<int64_t> axis = AxisOf(node, from->size());
+  if (!axis) return std::nullopt;
+  PlainStep step{.type = node.type(0)};
+  if (node.inputs[1].dims) {
+    step.dims = Dims(from->begin(), from->begin() + *axis);
+    step.dims->insert(step.dims->end(), node.dims(1).begin(), node.dims(1).end());
+    step.dims->insert(step.dims->end(), from->begin() + *axis + 1, from->end());
+  }
+  step.run = [axis = *axis, label = node.label](Operands x) {
+    return Gathered(*x[0], axis, *x[1], label);
+  };
+  return step;
+}
+
+Step ScatterElementsStep(const PlainNode& node) {
+  if (!node.IsKnown() || node.inputs.size() != 3 || !IsIndex(node.type(1))) return std::nullopt;
+  const Dims &dims = node.dims(0), &listed = node.dims(1);
+  const std::optional<int64_t> axis = AxisOf(node, dims.size());
+  if (!axis || node.type(2) != node.type(0) || node.dims(2) != listed) return std::nullopt;
+  if (listed.size() != dims.size() || ReductionOf(node) != "add") return std::nullopt;
+  for (size_t i = 0; i < dims.size(); ++i) {
+    if (listed[i] > dims[i] && static_cast<int64_t>(i) != *axis) return std::nullopt;
+  }
+  switch (node.type(0)) {
+    case DataType::kFloat:
+      return ScatterSum<float>(node, *axis);
+    case DataType::kInt64:
+      return ScatterSum<int64_t>(node, *axis);
+    default:
+      return std::nullopt;
+  }
+}
+
+Step ScatterNDStep(const PlainNode& node) {
+  if (!node.IsKnown() || node.inputs.size() != 3 || node.type(1) != DataType::kInt64) {
+    return std::nullopt;
+  }
+  const Dims &dims = node.dims(0), &listed = node.dims(1);
+  if (node.type(2) != node.type(0) || ReductionOf(node) != "none" || listed.empty()) {
+    return std::nullopt;
+  }
+  const int64_t depth = listed.back();
+  if (depth < 1 || depth > static_cast<int64_t>(dims.size())) return std::nullopt;
+  Dims want(listed.begin(), listed.end() - 1);
+  want.insert(want.end(), dims.begin() + depth, dims.end());
+  if (node.dims(2) != want) return std::nullopt;
+  return PlainStep{node.type(0), dims,
+                   [depth, label = node.label](Operands x) -> absl::StatusOr<Tensor> {
+                     Tensor made = x[0]->Copy();
+                     const Tensor updates = x[2]->is_fill() ? x[2]->Copy() : *x[2];
+                     const Dims& sizes = made.dims();
+                     const int64_t count = x[1]->elements() / depth;
+                     const size_t row = count == 0 ? 0 : updates.bytes().size() / count;
+                     auto* const to = made.mutable_data<std::byte>();
+                     for (int64_t i = 0; i < count; ++i) {
+                       int64_t place = 0;
+                       for (int64_t k = 0; k < depth; ++k) {
+                         const int64_t index = x[1]->at<int64_t>(i * depth + k);
+                         if (index < -sizes[k] || index >= sizes[k]) {
+                           return absl::InvalidArgumentError(  // in ONNX Runtime's words
+                               absl::StrCat(label, ": invalid indice found, indice = ", index));
+                         }
+                         place = place * sizes[k] + (index < 0 ? index + sizes[k] : index);
+                       }
+                       if (row > 0)
+                         std::memcpy(to + place * row, updates.bytes().data() + i * row, row);
+                     }
+                     return made;
+                   }};
+}
+
+Step SplitStep(const PlainNode& node) {
+  if (!node.IsKnown()) return std::nullopt;
+  Dims dims = node.dims(0);
+  const std::optional<int64_t> axis = AxisOf(node, dims.size());
+  if (!axis) return std::nullopt;
+  const int64_t count = node.proto.output_size(), size = dims[*axis];
+  Dims sizes(count, (size + count - 1) / count);
+  sizes.back() = size - sizes.front() * (count - 1);
+  if (node.inputs.size() > 1) sizes = node.Ints(1).value_or(Dims());
+  if (static_cast<int64_t>(sizes.size()) != count ||
+      std::count_if(sizes.begin(), sizes.end(), [](int64_t n) { return n < 0; }) > 0 ||
+      std::accumulate(sizes.begin(), sizes.end(), int64_t{0}) != size) {
+    return std::nullopt;
+  }
+  StridedView view{.start = 0, .steps = StepsOf(dims)};
+  view.start =
+      std::accumulate(sizes.begin(), sizes.begin() + node.output, int64_t{0}) * view.steps[*axis];
+  dims[*axis] = sizes[node.output];
+  return MovedStep(node, std::move(dims), std::move(view));
+}
+
+Step TransposeStep(const PlainNode& node) {
+  if (!node.IsKnown()) return std::nullopt;
+  const Dims& from = node.dims(0);
+  Dims order(from.size());
+  std::iota(order.rbegin(), order.rend(), 0);
+  if (const auto* perm = FindAttribute(node.proto, "perm")) {
+    order.assign(perm->ints().begin(), perm->ints().end());
+  }
+  Dims sorted = order;
+  std::sort(sorted.begin(), sorted.end());
+  if (sorted.size() != from.size()) return std::nullopt;
+  const Dims steps = StepsOf(from);
+  Dims dims;
+  StridedView view;
+  for (size_t i = 0; i < order.size(); ++i) {
+    if (sorted[i] != static_cast<int64_t>(i)) return std::nullopt;
+    dims.push_back(from[order[i]]);
+    view.steps.push_back(steps[order[i]]);
+  }
+  return MovedStep(node, std::move(dims), std::move(view));
+}
+
+}  // namespace anemone
