@@ -72,6 +72,7 @@ absl::StatusOr<std::unique_ptr<Scheduler>> Scheduler::Make(const Graph& graph, c
   s->cpu_parts_ = std::make_shared<const std::vector<CpuPart>>(std::move(cpu_parts));
   s->dependencies_ = DependenciesOf(plan, graph);
   s->dependents_.resize(plan.segments.size());
+  s->last_reads_ = LastReadsOf(plan, graph, s->dependencies_);
   s->surfaces_ = PlanSurfaces(plan, graph, s->dependencies_, device.port_route(plan.route));
   std::vector<int64_t>& bytes = s->surfaces_.bytes;
   if (heeds_limits && !bytes.empty()) {

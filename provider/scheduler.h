@@ -157,7 +157,8 @@ class Scheduler {
   std::vector<std::shared_ptr<ControlFlow>> control_flow_;  // by segment; null if it has no bodies
   std::vector<std::vector<int>> dependencies_;              // by segment
   std::vector<std::vector<int>> dependents_;
-  bool is_sequence_ = true;  // each segment depends on the one before it
+  std::vector<std::vector<ValueId>> last_reads_;  // by segment
+  bool is_sequence_ = true;                       // each segment depends on the one before it
   SurfacePlan surfaces_;
   std::vector<bool> read_on_cpu_;     // by value: a CPU segment reads it
   std::vector<bool> read_as_tensor_;  // by value: a CPU segment or the caller reads it

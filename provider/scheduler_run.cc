@@ -108,7 +108,9 @@ class Scheduler::Runner {
       ANEMONE_ASSIGN_OR_RETURN(const Tensor tensor, given.cpu.ToTensor());
       ANEMONE_RETURN_IF_ERROR(Cross(value, tensor));
     }
-    state_.values[value] = std::move(given);
+    if (s_.surfaces_.slot[value] < 0 || s_.read_as_tensor_[value]) {
+      state_.values[value] = std::move(given);
+    }
     return absl::OkStatus();
   }
 
@@ -209,7 +211,8 @@ class Scheduler::Runner {
                         s_.plan_.first_segment + segment),
            start);
     }
-    if (!status.ok()) Fail(std::move(status));
+    if (!status.ok()) return Fail(std::move(status));
+    for (ValueId v : s_.last_reads_[segment]) state_.values[v] = RunValue();
   }
 
   absl::Status RunByKind(int segment) {

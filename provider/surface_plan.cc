@@ -101,6 +101,27 @@ std::vector<std::vector<int>> DependenciesOf(const Plan& plan, const Graph& grap
   return dependencies;
 }
 
+std::vector<std::vector<ValueId>> LastReadsOf(const Plan& plan, const Graph& graph,
+                                              const std::vector<std::vector<int>>& dependencies) {
+  const std::vector<std::vector<bool>> ancestors = AncestorsOf(dependencies);
+  std::map<ValueId, std::vector<int>> readers;
+  for (size_t i = 0; i < plan.segments.size(); ++i) {
+    for (ValueId v : plan.segments[i].inputs) readers[v].push_back(static_cast<int>(i));
+  }
+  for (const auto* kept : {&graph.inputs, &graph.outputs}) {
+    for (ValueId v : *kept) readers.erase(v);
+  }
+  std::vector<std::vector<ValueId>> last_reads(plan.segments.size());
+  for (const auto& [value, all] : readers) {
+    const int last = all.back();  // the only one that can be it: segments are in order
+    const bool others_ended = std::all_of(all.begin(), all.end(), [&](int reader) {
+      return reader == last || ancestors[last][reader];
+    });
+    if (others_ended) last_reads[last].push_back(value);
+  }
+  return last_reads;
+}
+
 SurfacePlan PlanSurfaces(const Plan& plan, const Graph& graph,
                          const std::vector<std::vector<int>>& dependencies, Route ports) {
   SurfacePlan surfaces;

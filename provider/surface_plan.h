@@ -28,6 +28,11 @@ std::vector<RowWrite> RowWritesOf(const Graph& graph, const Segment& segment);
 // By segment: the segments whose outputs it reads.
 std::vector<std::vector<int>> DependenciesOf(const Plan& plan, const Graph& graph);
 
+// By segment: the values that no other segment reads after it, in whatever order independent
+// segments run. Inputs and outputs of the graph are among none.
+std::vector<std::vector<ValueId>> LastReadsOf(const Plan& plan, const Graph& graph,
+                                              const std::vector<std::vector<int>>& dependencies);
+
 // `ports`: Device::port_route() of the device that runs the segments.
 SurfacePlan PlanSurfaces(const Plan& plan, const Graph& graph,
                          const std::vector<std::vector<int>>& dependencies, Route ports);

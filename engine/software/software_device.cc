@@ -1,5 +1,6 @@
 // The software engine (engine/device.h). Compile calls CheckNetwork, prepares the constants of
-// every unit, and plans one arena for all intermediate tensors. Run executes the units in order.
+// every unit, and plans one arena for all intermediate tensors. Run executes the units in order, in
+// an arena that the programs of the device share.
 #include <algorithm>
 #include <map>
 #include <memory>
@@ -16,6 +17,7 @@
 #include "base/steady_now.h"
 #include "engine/device.h"
 #include "engine/loops.h"
+#include "engine/software/arena_pool.h"
 #include "engine/software/exact_plan.h"
 #include "engine/software/fusion.h"
 #include "engine/software/part_reads.h"
@@ -106,6 +108,7 @@ class SoftwareDevice final : public Device {
     }
     auto program = std::make_unique<SoftwareProgram>();
     if (options_.numerics.is_exact()) program->exact = options_.numerics.On(target);
+    program->units.arenas = arenas_;
     ANEMONE_RETURN_IF_ERROR(program->units.Prepare(network));
     const Route ports = port_route(route);
     program->set_ports(InputPorts(network, ports), OutputPorts(network, ports));
@@ -165,7 +168,7 @@ class SoftwareDevice final : public Device {
   absl::Status Run(const Program& base, const Request& request) override {
     const auto& program = static_cast<const SoftwareProgram&>(base);
     RunMemory memory = program.units.TakeMemory();
-    if (memory.arena == nullptr) {
+    if (memory.arena.data == nullptr) {
       return absl::ResourceExhaustedError(absl::StrCat(
           "run: cannot allocate ", program.units.order->placement.arena_halves * 2, " bytes"));
     }
@@ -219,7 +222,7 @@ class SoftwareDevice final : public Device {
                            RunMemory& memory) {
     const UnitProgram& units = program.units;
     const Network& network = *units.network;
-    Half* const arena = memory.arena.get();
+    Half* const arena = memory.arena.data.get();
     units.SetPorts(memory, request);
     for (size_t i = 0; i < network.inputs.size(); ++i) {
       if (units.order->placement.inputs[i].in == Slot::In::kInput) continue;
@@ -257,6 +260,7 @@ class SoftwareDevice final : public Device {
   }
 
   SoftwareOptions options_;
+  std::shared_ptr<ArenaPool> arenas_ = std::make_shared<ArenaPool>();
 };
 
 }  // namespace

@@ -17,11 +17,6 @@ namespace {
 
 using math::Half;
 
-HalfBuffer AllocateHalves(int64_t count) {
-  const auto bytes = count * static_cast<int64_t>(sizeof(Half));
-  return HalfBuffer(static_cast<Half*>(math::AllocateAligned(bytes, true)));
-}
-
 // Releases the mapped pages of a constant: the program has its own copy in another form.
 void DropPages(const Tensor& constant) {
   if (constant.compressed() == nullptr) MappedFile::GiveBack(constant.bytes());
@@ -126,20 +121,29 @@ Half* UnitProgram::At(const Slot& place, Half* arena, const Request* request) co
 }
 
 void UnitProgram::SetPorts(RunMemory& memory, const Request& request) const {
-  Half* const arena = memory.arena.get();
+  Half* const arena = memory.arena.data.get();
   for (const auto& use : memory.reads) *use.data = At(use.place, arena, &request);
   for (const auto& use : memory.writes) *use.data = At(use.place, arena, &request);
 }
 
 RunMemory UnitProgram::TakeMemory() const {
   std::optional<RunMemory> idle = idle_.Take();
-  if (idle && idle->of == number_.value) return *std::move(idle);
-  return MakeMemory(idle ? std::move(idle->arena) : AllocateHalves(order->placement.arena_halves));
+  Arena arena = arenas->Take(order->placement.arena_halves, idle ? idle->in : nullptr);
+  if (!idle || idle->of != number_.value || idle->in != arena.data.get()) {
+    return MakeMemory(std::move(arena));
+  }
+  idle->arena = std::move(arena);
+  return *std::move(idle);
 }
 
-RunMemory UnitProgram::MakeMemory(HalfBuffer buffer) const {
-  RunMemory memory = {.arena = std::move(buffer), .of = number_.value};
-  Half* const arena = memory.arena.get();
+void UnitProgram::GiveBack(RunMemory memory) const {
+  arenas->GiveBack(std::move(memory.arena));
+  idle_.GiveBack(std::move(memory));
+}
+
+RunMemory UnitProgram::MakeMemory(Arena taken) const {
+  Half* const arena = taken.data.get();
+  RunMemory memory = {.arena = std::move(taken), .of = number_.value, .in = arena};
   if (arena == nullptr) return memory;
   const auto set = [&](auto& view, const Dims& dims, const Slot& place, auto& uses) {
     view.dims = dims;

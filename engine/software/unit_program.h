@@ -2,7 +2,7 @@
 // prepared data of its units, the chains in which they run, and the places of their values. A
 // program of the device is one, and a loop (engine/loops.h) has one for its steps.
 //
-//   RunMemory memory = program.TakeMemory();  // its arena is null if there is no memory for it
+//   RunMemory memory = program.TakeMemory();  // its arena has no data if there is no memory for it
 //   program.SetPorts(memory, request);
 //   for (const auto& calls : memory.calls) RunChain(calls);
 //   program.GiveBack(std::move(memory));
@@ -22,15 +22,13 @@
 #include "base/idle_pool.h"
 #include "engine/device.h"
 #include "engine/network.h"
+#include "engine/software/arena_pool.h"
 #include "engine/software/fusion.h"
 #include "engine/software/placement.h"
 #include "engine/software/views.h"
 #include "math/core/half.h"
-#include "math/core/scratch.h"
 
 namespace anemone {
-
-using HalfBuffer = std::unique_ptr<math::Half[], math::AlignedFree>;
 
 // The memory and the prepared calls of one run.
 struct RunMemory {
@@ -42,8 +40,10 @@ struct RunMemory {
     Slot place;
   };
 
-  HalfBuffer arena;
-  uint64_t of = 0;                               // the program whose calls it has
+  Arena arena;
+  // The program whose calls it has, and the arena that they use.
+  uint64_t of = 0;
+  const math::Half* in = nullptr;
   std::vector<std::vector<UnitCall>> calls;      // by chain
   std::vector<PortUse<const math::Half>> reads;  // operands that are in ports
   std::vector<PortUse<math::Half>> writes;       // results that are in ports
@@ -70,6 +70,7 @@ class UnitProgram {
   std::vector<Prepared> prepared;  // by unit
   std::vector<std::shared_ptr<const HalfBuffer>> constants;
   std::shared_ptr<const Order> order;
+  std::shared_ptr<ArenaPool> arenas = std::make_shared<ArenaPool>();
 
   // Sets `network`, `prepared` and `constants`. kUnimplemented if a unit can only be checked.
   absl::Status Prepare(const Network& from);
@@ -83,7 +84,7 @@ class UnitProgram {
   math::Half* At(const Slot& place, math::Half* arena, const Request* request) const;
 
   RunMemory TakeMemory() const;
-  void GiveBack(RunMemory memory) const { idle_.GiveBack(std::move(memory)); }
+  void GiveBack(RunMemory memory) const;
   void SetPorts(RunMemory& memory, const Request& request) const;
 
  private:
@@ -102,10 +103,10 @@ class UnitProgram {
     static inline std::atomic<uint64_t> last_ = 0;
   };
 
-  RunMemory MakeMemory(HalfBuffer buffer) const;
+  RunMemory MakeMemory(Arena taken) const;
 
   Number number_;
-  IdlePool<RunMemory> idle_;  // copies share it
+  IdlePool<RunMemory> idle_;  // without arenas; copies share it
 };
 
 }  // namespace anemone

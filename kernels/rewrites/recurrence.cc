@@ -230,7 +230,7 @@ absl::StatusOr<Prepared> Prepare(const RecurrenceParams& p, Bottoms,
 class StepRun {
  public:
   explicit StepRun(const UnitProgram& program) : program_(program), memory_(program.TakeMemory()) {
-    if (memory_.arena == nullptr) throw std::bad_alloc();
+    if (memory_.arena.data == nullptr) throw std::bad_alloc();
   }
   ~StepRun() { program_.GiveBack(std::move(memory_)); }
   StepRun(const StepRun&) = delete;

@@ -67,5 +67,19 @@ TEST(SurfacePlan, ValuesBetweenCpuSegmentsHaveNone) {
   EXPECT_TRUE(surfaces.bytes.empty());
 }
 
+// `a` has readers that may run at the same time, so that neither is known to be the last.
+TEST(SurfacePlan, LastReadsHoldInEveryOrder) {
+  Graph graph;
+  for (const char* name : {"x", "a", "b", "c", "d", "y"}) graph.values.push_back(StaticValue(name));
+  graph.inputs = {0};
+  graph.outputs = {5};
+  Plan plan;
+  plan.segments = {SegmentOf(Placement::kEngine, {0}, {1}), SegmentOf(Placement::kCpu, {1}, {2}),
+                   SegmentOf(Placement::kCpu, {1}, {3}), SegmentOf(Placement::kCpu, {2, 3}, {4, 5}),
+                   SegmentOf(Placement::kCpu, {2, 5}, {})};
+  EXPECT_EQ(LastReadsOf(plan, graph, DependenciesOf(plan, graph)),
+            (std::vector<std::vector<ValueId>>{{}, {}, {}, {3}, {2}}));
+}
+
 }  // namespace
 }  // namespace anemone
