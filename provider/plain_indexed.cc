@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "importer/infer/places.h"
+#include "importer/read/tensor_reader.h"
 
 namespace anemone {
 namespace {
@@ -73,10 +74,20 @@ absl::StatusOr<Tensor> Gathered(const Tensor& x, int64_t axis, const Tensor& ind
   return made;
 }
 
-// Calls write(update, place) for each element of `updates`, in order.
-template <class Write>
-absl::Status ForEachScattered(const Dims& dims, int64_t axis, const Tensor& indices,
-                              const std::string& label, const Write& write) {
+// Whether indices of `dims` fit an array, along the axes that they do not index.
+bool AreWithin(const Dims& dims, const Dims& array, int64_t axis) {
+  if (dims.size() != array.size()) return false;
+  for (size_t i = 0; i < dims.size(); ++i) {
+    if (dims[i] > array[i] && static_cast<int64_t>(i) != axis) return false;
+  }
+  return true;
+}
+
+// Calls visit(at, place) for each index, in order: where it is, and the place in an array of `dims`
+// that it means.
+template <class Visit>
+absl::Status ForEachIndexed(const Dims& dims, int64_t axis, const Tensor& indices,
+                            const std::string& label, const Visit& visit) {
   absl::StatusOr<Dims> all = IndicesFromZero(indices, dims[axis], label);
   if (!all.ok()) return all.status();
   StridedView rows{.start = 0, .steps = StepsOf(dims)};
@@ -84,7 +95,7 @@ absl::Status ForEachScattered(const Dims& dims, int64_t axis, const Tensor& indi
   ForEachRow<1>(indices.dims(), {&rows},
                 [&](int64_t at, const auto& from, const auto& steps, int64_t count) {
                   for (int64_t i = 0; i < count; ++i) {
-                    write(at + i, from[0] + i * steps[0] + (*all)[at + i] * step);
+                    visit(at + i, from[0] + i * steps[0] + (*all)[at + i] * step);
                   }
                 });
   return absl::OkStatus();
@@ -99,16 +110,16 @@ Step ScatterSum(const PlainNode& node, int64_t axis) {
         const T* const from = updates.data<T>().data();
         T* const to = made.mutable_data<T>();
         const absl::Status status =
-            ForEachScattered(made.dims(), axis, *x[1], label,
-                             [&](int64_t update, int64_t place) { to[place] += from[update]; });
+            ForEachIndexed(made.dims(), axis, *x[1], label,
+                           [&](int64_t update, int64_t place) { to[place] += from[update]; });
         if (!status.ok()) return status;
         return made;
       }};
 }
 
-std::string ReductionOf(const PlainNode& node) {
-  const onnx::AttributeProto* const reduction = FindAttribute(node.proto, "reduction");
-  return reduction == nullptr ? "none" : reduction->s();
+std::string TextOr(const PlainNode& node, absl::string_view name, const char* otherwise) {
+  const onnx::AttributeProto* const attribute = FindAttribute(node.proto, name);
+  return attribute == nullptr ? otherwise : attribute->s();
 }
 
 }  // namespace
@@ -118,6 +129,22 @@ PlainStep MovedStep(const PlainNode& node, Dims dims, StridedView view) {
     return MovedElements(*x[0], dims, view);
   };
   return PlainStep{node.type(0), std::move(dims), run};
+}
+
+// Constants of one element are written like that (importer/write/to_onnx.h).
+Step ConstantOfShapeStep(const PlainNode& node) {
+  const std::optional<Dims> dims = node.Ints(0);
+  if (!dims || !ElementCount(*dims).ok()) return std::nullopt;
+  Tensor element = Tensor::Zeros(DataType::kFloat, {1});
+  if (const auto* value = FindAttribute(node.proto, "value")) {
+    auto read = TensorReader(nullptr, nullptr).Read(value->t(), node.label);
+    if (!read.ok() || BitsOf(read->type()) < 8 || read->elements() != 1) return std::nullopt;
+    element = *std::move(read);
+  }
+  const DataType type = element.type();
+  return PlainStep{type, dims, [element = std::move(element), dims = *dims](Operands) {
+                     return Tensor::Fill(element.type(), dims, element.bytes()).Copy();
+                   }};
 }
 
 Step GatherStep(const PlainNode& node) {
@@ -139,14 +166,67 @@ Step GatherStep(const PlainNode& node) {
   return step;
 }
 
+Step GatherElementsStep(const PlainNode& node) {
+  if (!node.IsKnown() || node.inputs.size() != 2 || !IsIndex(node.type(1))) return std::nullopt;
+  const Dims &from = node.dims(0), &dims = node.dims(1);
+  const std::optional<int64_t> axis = AxisOf(node, from.size());
+  if (!axis || !AreWithin(dims, from, *axis)) return std::nullopt;
+  return PlainStep{
+      node.type(0), dims, [axis = *axis, label = node.label](Operands x) -> absl::StatusOr<Tensor> {
+        Tensor made = Tensor::Uninitialized(x[0]->type(), x[1]->dims());
+        const size_t size = BitsOf(made.type()) / 8;
+        const std::byte* const elements = x[0]->bytes().data();
+        auto* const to = made.mutable_data<std::byte>();
+        const absl::Status status =
+            ForEachIndexed(x[0]->dims(), axis, *x[1], label, [&](int64_t at, int64_t place) {
+              std::memcpy(to + at * size, elements + place * size, size);
+            });
+        if (!status.ok()) return status;
+        return made;
+      }};
+}
+
+// Of a constant element around the array.
+Step PadStep(const PlainNode& node) {
+  const std::optional<Dims> pads = node.Ints(1);
+  if (!node.IsKnown() || !pads || node.Has(3) || TextOr(node, "mode", "constant") != "constant") {
+    return std::nullopt;
+  }
+  Dims dims = node.dims(0);
+  const size_t rank = dims.size();
+  if (pads->size() != 2 * rank || *std::min_element(pads->begin(), pads->end()) < 0) {
+    return std::nullopt;
+  }
+  Tensor element = Tensor::Zeros(node.type(0), {1});
+  if (node.Has(2)) {
+    const std::optional<Tensor>& given = node.inputs[2].constant;
+    if (!given || given->elements() != 1 || given->type() != node.type(0)) return std::nullopt;
+    element = *given;
+  }
+  for (size_t i = 0; i < rank; ++i) dims[i] += (*pads)[i] + (*pads)[rank + i];
+  StridedView inside{.start = 0, .steps = StepsOf(dims)};
+  for (size_t i = 0; i < rank; ++i) inside.start += (*pads)[i] * inside.steps[i];
+  return PlainStep{node.type(0), dims, [dims, element, inside](Operands x) {
+                     Tensor made = Tensor::Fill(element.type(), dims, element.bytes()).Copy();
+                     const size_t size = BitsOf(made.type()) / 8;
+                     auto* const to = made.mutable_data<std::byte>();
+                     const std::byte* const from = x[0]->bytes().data();
+                     ForEachRow<1>(x[0]->dims(), {&inside},
+                                   [&](int64_t at, const auto& places, const auto&, int64_t count) {
+                                     std::memcpy(to + places[0] * size, from + at * size,
+                                                 count * size);
+                                   });
+                     return made;
+                   }};
+}
+
 Step ScatterElementsStep(const PlainNode& node) {
   if (!node.IsKnown() || node.inputs.size() != 3 || !IsIndex(node.type(1))) return std::nullopt;
   const Dims &dims = node.dims(0), &listed = node.dims(1);
   const std::optional<int64_t> axis = AxisOf(node, dims.size());
   if (!axis || node.type(2) != node.type(0) || node.dims(2) != listed) return std::nullopt;
-  if (listed.size() != dims.size() || ReductionOf(node) != "add") return std::nullopt;
-  for (size_t i = 0; i < dims.size(); ++i) {
-    if (listed[i] > dims[i] && static_cast<int64_t>(i) != *axis) return std::nullopt;
+  if (!AreWithin(listed, dims, *axis) || TextOr(node, "reduction", "none") != "add") {
+    return std::nullopt;
   }
   switch (node.type(0)) {
     case DataType::kFloat:
@@ -163,7 +243,8 @@ Step ScatterNDStep(const PlainNode& node) {
     return std::nullopt;
   }
   const Dims &dims = node.dims(0), &listed = node.dims(1);
-  if (node.type(2) != node.type(0) || ReductionOf(node) != "none" || listed.empty()) {
+  if (node.type(2) != node.type(0) || TextOr(node, "reduction", "none") != "none" ||
+      listed.empty()) {
     return std::nullopt;
   }
   const int64_t depth = listed.back();

@@ -1,5 +1,5 @@
-// provider/plain_indexed.h: rules of plain steps (plain_steps.h) that read or write elements by
-// index, and that cut and transpose arrays.
+// provider/plain_indexed.h: rules of plain steps (plain_steps.h) that fill arrays, read or write
+// elements by index, and cut and transpose arrays.
 #ifndef ANEMONE_PROVIDER_PLAIN_INDEXED_H_
 #define ANEMONE_PROVIDER_PLAIN_INDEXED_H_
 
@@ -15,7 +15,10 @@ namespace anemone {
 // Elements of input 0 at other places.
 PlainStep MovedStep(const PlainNode& node, std::vector<int64_t> dims, StridedView view);
 
+std::optional<PlainStep> ConstantOfShapeStep(const PlainNode& node);
 std::optional<PlainStep> GatherStep(const PlainNode& node);
+std::optional<PlainStep> GatherElementsStep(const PlainNode& node);
+std::optional<PlainStep> PadStep(const PlainNode& node);
 std::optional<PlainStep> ScatterElementsStep(const PlainNode& node);
 std::optional<PlainStep> ScatterNDStep(const PlainNode& node);
 std::optional<PlainStep> SplitStep(const PlainNode& node);

@@ -63,6 +63,14 @@ Tensor CastFrom(const Tensor& x, DataType type) {
   return made;
 }
 
+template <class From, class To>
+Tensor CastReal(const Tensor& x, DataType type) {
+  if (type == x.type()) return x;
+  Tensor made = Tensor::Uninitialized(type, x.dims());
+  CastEach<From, To>(x, made);
+  return made;
+}
+
 }  // namespace
 
 Tensor CastOf(const Tensor& x, DataType type) {
@@ -73,6 +81,10 @@ Tensor CastOf(const Tensor& x, DataType type) {
       return CastFrom<int64_t>(x, type);
     case DataType::kBool:
       return CastFrom<bool>(x, type);
+    case DataType::kFloat:
+      return CastReal<float, double>(x, type);
+    case DataType::kDouble:
+      return CastReal<double, float>(x, type);
     default:
       return CastFrom<uint8_t>(x, type);
   }

@@ -1,6 +1,6 @@
 // provider/plain_part.h: a CPU segment that Anemone runs without ONNX Runtime: elements that are
 // moved, as rows of embeddings, the nodes at the edges of a graph, or arrays of more axes than the
-// engine has, and arithmetic of integers and bools, as of positions and masks (plain_steps.h). Most
+// engine has, and arithmetic, as of positions, masks and what stays in double (plain_steps.h). Most
 // language models have no other, and a session takes more memory and time than all that they do.
 //
 //   std::unique_ptr<PlainPart> part = PlainPart::Of(model);  // null: a session must run it
@@ -35,7 +35,7 @@ class PlainPart {
   std::shared_ptr<const PlainPart> WithConstant(absl::string_view name, const Tensor& tensor) const;
 
   // `inputs` and the results are in the model's order, of its types and shapes. The results are
-  // those of ONNX Runtime. kInvalidArgument: an index is outside its axis. Thread-safe.
+  // those of ONNX Runtime (plain_steps.h). kInvalidArgument: an index is outside its axis. Thread-safe.
   absl::StatusOr<std::vector<Tensor>> Run(std::vector<Tensor> inputs) const;
 
  private:

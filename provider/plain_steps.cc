@@ -46,9 +46,12 @@ std::optional<std::vector<bool>> Marked(const std::optional<Dims>& axes, size_t 
   return marked;
 }
 
+bool IsReal(DataType type) { return type == DataType::kFloat || type == DataType::kDouble; }
+
 Step Cast(const PlainNode& node) {
   const auto to = static_cast<DataType>(node.Int("to", 0));
-  if (!IsFrom(node.type(0)) || !IsTo(to)) return std::nullopt;
+  const bool are_reals = IsReal(node.type(0)) && IsReal(to);
+  if (!are_reals && (!IsFrom(node.type(0)) || !IsTo(to))) return std::nullopt;
   return PlainStep{to, node.inputs[0].dims, [to](Operands x) { return CastOf(*x[0], to); }};
 }
 
@@ -176,11 +179,15 @@ bool HasPair(const PlainNode& node) {
   return node.IsKnown() && node.inputs.size() == 2 && node.type(0) == node.type(1);
 }
 
-// F is a functor of unsigned numbers, so that results wrap around.
+// F is a functor of unsigned numbers for integers, so that results wrap around.
 template <template <class> class F>
 Step Arithmetic(const PlainNode& node) {
   if (!HasPair(node)) return std::nullopt;
   switch (node.type(0)) {
+    case DataType::kFloat:
+      return EachPair<float, float>(node, node.type(0), F<float>());
+    case DataType::kDouble:
+      return EachPair<double, double>(node, node.type(0), F<double>());
     case DataType::kInt32:
       return EachPair<uint32_t, uint32_t>(node, node.type(0), F<uint32_t>());
     case DataType::kInt64:
@@ -190,10 +197,19 @@ Step Arithmetic(const PlainNode& node) {
   }
 }
 
+// Of integers, a division by zero traps.
+Step Div(const PlainNode& node) {
+  return IsReal(node.type(0)) ? Arithmetic<std::divides>(node) : std::nullopt;
+}
+
 template <template <class> class F>
 Step Comparison(const PlainNode& node) {
   if (!HasPair(node)) return std::nullopt;
   switch (node.type(0)) {
+    case DataType::kFloat:
+      return EachPair<float, bool>(node, DataType::kBool, F<float>());
+    case DataType::kDouble:
+      return EachPair<double, bool>(node, DataType::kBool, F<double>());
     case DataType::kInt32:
       return EachPair<int32_t, bool>(node, DataType::kBool, F<int32_t>());
     case DataType::kInt64:
@@ -284,6 +300,44 @@ Step Where(const PlainNode& node) {
   return PlainStep{yes->type(), node.inputs[0].dims, run};
 }
 
+// The rules of double are near ONNX Runtime's results: in the last places they depend on its order
+// of additions and its exponential function.
+Step Exp(const PlainNode& node) {
+  if (node.type(0) != DataType::kDouble) return std::nullopt;
+  const auto run = [](Operands x) {
+    Tensor made = Tensor::Uninitialized(DataType::kDouble, x[0]->dims());
+    auto* const to = made.mutable_data<double>();
+    for (int64_t i = 0; i < made.elements(); ++i) to[i] = std::exp(x[0]->at<double>(i));
+    return made;
+  };
+  return PlainStep{node.type(0), node.inputs[0].dims, run};
+}
+
+void SoftmaxRow(double* row, int64_t size) {
+  const double most = *std::max_element(row, row + size);
+  double sum = 0;
+  for (int64_t i = 0; i < size; ++i) sum += row[i] = std::exp(row[i] - most);
+  for (int64_t i = 0; i < size; ++i) row[i] /= sum;
+}
+
+// Along the last axis.
+Step Softmax(const PlainNode& node) {
+  if (!node.IsKnown() || node.type(0) != DataType::kDouble || node.dims(0).empty()) {
+    return std::nullopt;
+  }
+  const size_t rank = node.dims(0).size();
+  if (AxisFromZero(node.Int("axis", -1), rank) + 1 != static_cast<int64_t>(rank)) {
+    return std::nullopt;
+  }
+  const auto run = [size = node.dims(0).back()](Operands x) {
+    Tensor made = x[0]->Copy();
+    auto* const rows = made.mutable_data<double>();
+    for (int64_t i = 0; i < made.elements(); i += size) SoftmaxRow(rows + i, size);
+    return made;
+  };
+  return PlainStep{node.type(0), node.dims(0), run};
+}
+
 // ONNX Runtime sums integers in double. Of int32, a sum that is too large becomes the nearest
 // number; of int64, the smallest number.
 template <class T>
@@ -305,7 +359,9 @@ Step SumOf(const PlainNode& node, const std::vector<bool>& gone) {
     using Range = std::numeric_limits<T>;
     auto* const results = made.mutable_data<T>();
     for (size_t i = 0; i < totals.size(); ++i) {
-      if constexpr (std::is_same_v<T, int32_t>) {
+      if constexpr (std::is_same_v<T, double>) {
+        results[i] = totals[i];
+      } else if constexpr (std::is_same_v<T, int32_t>) {
         results[i] = static_cast<T>(std::clamp<double>(totals[i], Range::min(), Range::max()));
       } else {
         results[i] = std::abs(totals[i]) < 0x1p63 ? static_cast<T>(totals[i]) : Range::min();
@@ -317,9 +373,11 @@ Step SumOf(const PlainNode& node, const std::vector<bool>& gone) {
 }
 
 Step ReduceSum(const PlainNode& node) {
-  if (!node.IsKnown() || !IsIndex(node.type(0))) return std::nullopt;
+  const bool is_double = node.type(0) == DataType::kDouble;
+  if (!node.IsKnown() || (!IsIndex(node.type(0)) && !is_double)) return std::nullopt;
   const auto gone = Marked(node.Ints(1), node.dims(0).size());
   if (!gone || std::count(gone->begin(), gone->end(), true) == 0) return std::nullopt;
+  if (is_double) return SumOf<double>(node, *gone);
   return node.type(0) == DataType::kInt32 ? SumOf<int32_t>(node, *gone)
                                           : SumOf<int64_t>(node, *gone);
 }
@@ -330,7 +388,10 @@ struct PlainRule {
 };
 
 constexpr PlainRule kPlainRules[] = {
+    {"ConstantOfShape", ConstantOfShapeStep},
     {"Gather", GatherStep},
+    {"GatherElements", GatherElementsStep},
+    {"Pad", PadStep},
     {"ScatterElements", ScatterElementsStep},
     {"ScatterND", ScatterNDStep},
     {"Split", SplitStep},
@@ -345,6 +406,9 @@ constexpr PlainRule kPlainRules[] = {
     {"Add", Arithmetic<std::plus>},
     {"Sub", Arithmetic<std::minus>},
     {"Mul", Arithmetic<std::multiplies>},
+    {"Div", Div},
+    {"Exp", Exp},
+    {"Softmax", Softmax},
     {"Equal", Comparison<std::equal_to>},
     {"Less", Comparison<std::less>},
     {"LessOrEqual", Comparison<std::less_equal>},

@@ -1,6 +1,6 @@
 // provider/plain_steps.h: single nodes that a plain part runs (plain_part.h): elements that are
-// moved, and the arithmetic of positions and masks on integers and bools. The results are those of
-// ONNX Runtime, bit for bit.
+// moved, and arithmetic: of positions and masks on integers and bools, and of what stays in double.
+// The results are those of ONNX Runtime, bit for bit, except for functions and sums of doubles.
 #ifndef ANEMONE_PROVIDER_PLAIN_STEPS_H_
 #define ANEMONE_PROVIDER_PLAIN_STEPS_H_
 

@@ -10,8 +10,8 @@
 namespace anemone::compute {
 namespace {
 
-// The most multiply-adds of a node. They take about half of a millisecond.
-constexpr int64_t kMostProducts = int64_t{1} << 20;
+// The most multiply-adds of a node. They take some milliseconds, less than to load ONNX Runtime.
+constexpr int64_t kMostProducts = int64_t{1} << 23;
 
 // From an element to the one below it, and to the one on its right.
 struct Steps {

@@ -161,9 +161,72 @@ TEST(PlainPart, WritesElements) {
     ExpectTheBitsOfOnnxRuntime(absl::StrCat("(float[3,2,2] x) => (float[3,2,2] y) ", text), x);
   }
   ExpectTheBitsOfOnnxRuntime(
+      "(float[3,2,2] x) => (float[4,2,2] y) <int64[3] s = {4, 2, 2}, int64[3,2,2] i = {"
+      "0, 1, 2, 3, 0, 1, 2, 3, -4, -3, -2, -1}> { d = ConstantOfShape(s)"
+      " y = ScatterElements<reduction = \"add\">(d, i, x) }",
+      x);
+  ExpectTheBitsOfOnnxRuntime(
+      "(int64[1] x) => (int64[3] y) <int64[1] s = {2}> {"
+      " d = ConstantOfShape<value = int64[1] {7}>(s) y = Concat<axis = 0>(d, x) }",
+      Tensor::Int64s({1}, {5}));
+  ExpectTheBitsOfOnnxRuntime(
       "(int64[4] x) => (int64[4] y) <int64[3] i = {0, 0, 3}, int64[3] u = {1, 2, 3}> "
       "{ y = ScatterElements<reduction = \"add\">(x, i, u) }",
       Tensor::Int64s({4}, {5, 6, 7, int64_t{1} << 62}));
+}
+
+TEST(PlainPart, PadsAndPicks) {
+  const Tensor x = Ramp({2, 3});
+  const char* const texts[][2] = {
+      {"float[3,6]", "<int64[4] p = {1, 2, 0, 1}> { y = Pad(x, p) }"},
+      {"float[2,4]", "<int64[4] p = {0, 0, 0, 1}, float v = {-7}> { y = Pad(x, p, v) }"},
+      {"float[2,2]", "<int64[2,2] i = {2, -3, 1, 0}> { y = GatherElements<axis = 1>(x, i) }"},
+      {"float[3,1]", "<int32[3,1] i = {1, 0, -1}> { y = GatherElements(x, i) }"}};
+  for (const auto& [made, text] : texts) {
+    ExpectTheBitsOfOnnxRuntime(absl::StrCat("(float[2,3] x) => (", made, " y) ", text), x);
+  }
+  EXPECT_EQ(PartOf("(float[4] x) => (float[6] y) <int64[2] p = {1, 1}> "
+                   "{ y = Pad<mode = \"reflect\">(x, p) }"),
+            nullptr);
+  EXPECT_EQ(PartOf("(float[4] x) => (float[3] y) <int64[2] p = {0, -1}> { y = Pad(x, p) }"),
+            nullptr);
+}
+
+TEST(PlainPart, ComputesWithReals) {
+  const Tensor x = Tensor::Floats({2, 3}, {0.1f, -3, 1e-20f, 7, 3e38f, 0});
+  for (const char* type : {"float", "double"}) {
+    for (const char* op : {"Add(a, t)", "Sub(t, a)", "Mul(a, t)", "Div(t, a)"}) {
+      ExpectTheBitsOfOnnxRuntime(
+          absl::StrCat("(float[2,3] x) => (", type, "[2,3] y) <", type, "[3] t = {2, -5.5, 9}> {",
+                       "a = Cast<to = ", type[0] == 'f' ? 1 : 11, ">(x) y = ", op, " }"),
+          x);
+    }
+    ExpectTheBitsOfOnnxRuntime(
+        absl::StrCat("(float[2,3] x) => (bool[2,3] y) <", type, "[3] t = {2, -5.5, 9}> {",
+                     "a = Cast<to = ", type[0] == 'f' ? 1 : 11, ">(x) y = Less(a, t) }"),
+        x);
+  }
+  ExpectTheBitsOfOnnxRuntime(
+      "(float[2,3] x) => (float[2,3] y) <double t = {3}> {"
+      " a = Cast<to = 11>(x) b = Mul(a, t) y = Cast<to = 1>(b) }",
+      x);
+}
+
+TEST(PlainPart, FunctionsOfDoublesAreNear) {
+  const Tensor x = Tensor::Floats({2, 3}, {0.1f, -3, 1e-20f, 7, 6.5f, 0});
+  const std::string text =
+      "(float[2,3] x) => (double[2] y) <int64[1] last = {-1}> { a = Cast<to = 11>(x)"
+      " s = Softmax(a) m = Mul(s, a) r = ReduceSum<keepdims = 0>(m, last) y = Exp(r) }";
+  const auto want = RunOnOnnxRuntime(BytesOfText(text), {{"x", x}});
+  ASSERT_THAT(want, IsOk());
+  const auto part = PartOf(text);
+  ASSERT_NE(part, nullptr);
+  const auto got = part->Run({x});
+  ASSERT_THAT(got, IsOk());
+  for (int64_t i = 0; i < 2; ++i) {
+    const double number = want->at("y").at<double>(i);
+    EXPECT_NEAR(got->at(0).at<double>(i), number, 1e-14 * number);
+  }
 }
 
 TEST(PlainPart, APlaceOutsideOfAnArray) {
