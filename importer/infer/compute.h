@@ -69,6 +69,7 @@ Result Expand(const ConstantNode& c);
 Result Gather(const ConstantNode& c);
 Result GatherElements(const ConstantNode& c);
 Result NonZero(const ConstantNode& c);
+Result ScatterElements(const ConstantNode& c);
 Result ScatterND(const ConstantNode& c);
 Result Slice(const ConstantNode& c);
 Result Split(const ConstantNode& c);

@@ -66,6 +66,30 @@ Dims Sliced(int64_t size, int64_t start, int64_t end, int64_t step) {
   return taken;
 }
 
+// The places in an array of dims `from` that input 1 indexes along `axis`.
+std::optional<Places> IndexedPlaces(const ConstantNode& c, const Dims& from) {
+  const auto indices = c.Ints(1);
+  const auto axis = AxisOf(IntOr(c.node(), "axis", 0), from.size());
+  if (!indices || !axis) return std::nullopt;
+  const Dims& dims = c.In(1)->dims();
+  if (dims.size() != from.size() || !IsSmall(dims)) return std::nullopt;
+  const Dims steps = StepsOf(from);
+  Places others;
+  for (int64_t i = 0; i < static_cast<int64_t>(from.size()); ++i) {
+    if (i != *axis && dims[i] > from[i]) return std::nullopt;
+    others.AddAxis(dims[i], i == *axis ? 0 : steps[i]);
+  }
+  Dims places = others.all();
+  for (size_t i = 0; i < places.size(); ++i) {
+    const int64_t index = (*indices)[i];
+    if (index < -from[*axis] || index >= from[*axis]) return std::nullopt;
+    places[i] += (index < 0 ? index + from[*axis] : index) * steps[*axis];
+  }
+  Places all;
+  all.AddAxis(places);
+  return all;
+}
+
 }  // namespace
 
 Result Concat(const ConstantNode& c) {
@@ -125,27 +149,8 @@ Result Gather(const ConstantNode& c) {
 }
 
 Result GatherElements(const ConstantNode& c) {
-  const Dims& from = c.In(0)->dims();
-  const auto indices = c.Ints(1);
-  const auto axis = AxisOf(IntOr(c.node(), "axis", 0), from.size());
-  if (!indices || !axis) return std::nullopt;
-  const Dims& dims = c.In(1)->dims();
-  if (dims.size() != from.size() || !IsSmall(dims)) return std::nullopt;
-  const Dims steps = StepsOf(from);
-  Places others;
-  for (int64_t i = 0; i < static_cast<int64_t>(from.size()); ++i) {
-    if (i != *axis && dims[i] > from[i]) return std::nullopt;
-    others.AddAxis(dims[i], i == *axis ? 0 : steps[i]);
-  }
-  Dims places = others.all();
-  for (size_t i = 0; i < places.size(); ++i) {
-    const int64_t index = (*indices)[i];
-    if (index < -from[*axis] || index >= from[*axis]) return std::nullopt;
-    places[i] += (index < 0 ? index + from[*axis] : index) * steps[*axis];
-  }
-  Places all;
-  all.AddAxis(places);
-  return Picked(*c.In(0), dims, all);
+  const std::optional<Places> places = IndexedPlaces(c, c.In(0)->dims());
+  return places ? Picked(*c.In(0), c.In(1)->dims(), *places) : std::nullopt;
 }
 
 Result NonZero(const ConstantNode& c) {
@@ -164,6 +169,24 @@ Result NonZero(const ConstantNode& c) {
     for (int64_t place : found) indices.push_back(place / steps[axis] % x.dims()[axis]);
   }
   return Tensor::Int64s({rank, static_cast<int64_t>(found.size())}, indices);
+}
+
+Result ScatterElements(const ConstantNode& c) {
+  const Tensor *const data = c.In(0), *const updates = c.In(2);
+  if (updates == nullptr || updates->type() != data->type() || !IsSmall(data->dims()) ||
+      StringOr(c.node(), "reduction", "none") != "none") {
+    return std::nullopt;
+  }
+  const std::optional<Places> places = IndexedPlaces(c, data->dims());
+  if (!places || updates->dims() != c.In(1)->dims()) return std::nullopt;
+  Tensor made = data->Copy();
+  const Tensor given = updates->Copy();
+  const int64_t size = BitsOf(made.type()) / 8;
+  auto* const to = made.mutable_data<std::byte>();
+  for (int64_t i = 0; i < given.elements(); ++i) {
+    std::memcpy(to + places->all()[i] * size, given.bytes().data() + i * size, size);
+  }
+  return made;
 }
 
 Result ScatterND(const ConstantNode& c) {

@@ -97,6 +97,23 @@ void GatherElements(Maker& m) {
   m.Set("axis", axis);
 }
 
+void ScatterElements(Maker& m) {
+  Dims dims = m.AnyDims(1);
+  const int64_t axis = m.Number(0, static_cast<int64_t>(dims.size()) - 1);
+  const DataType type = m.OneOf({kFloat, kInt64, kBool});
+  m.Input(type, dims);
+  Tensor indices = Tensor::Zeros(kInt64, dims);  // in reverse: no two updates of one place
+  int64_t below = 1;
+  for (size_t i = axis + 1; i < dims.size(); ++i) below *= dims[i];
+  for (int64_t i = 0; i < indices.elements(); ++i) {
+    const int64_t index = dims[axis] - 1 - i / below % dims[axis];
+    indices.mutable_data<int64_t>()[i] = index - (m.Number(0, 1) == 0 ? dims[axis] : 0);
+  }
+  m.Input(indices);
+  m.Input(type, dims);
+  m.Set("axis", axis);
+}
+
 // No two updates of one place: their order is not defined.
 void ScatterND(Maker& m) {
   Dims dims = m.AnyDims(1);
@@ -335,6 +352,7 @@ const std::vector<Random>& Cases() {
       {"Expand", Expand},
       {"Gather", Gather},
       {"GatherElements", GatherElements},
+      {"ScatterElements", ScatterElements},
       {"ScatterND", ScatterND},
       {"NonZero", One({kInt64, kFloat, kBool})},
       {"Slice", Slice},
