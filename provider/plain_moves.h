@@ -75,8 +75,8 @@ Tensor WrittenOut(const Tensor& x) {
   return x.is_fill() || !x.aligned<T>() ? x.Copy() : x;
 }
 
-// The elements of `x`, of int32, int64, bool or uint8, as float, int32, int64 or bool; or of float or
-// double, as the other.
+// The elements of `x`, of int32, int64, bool or uint8, as float, int32, int64 or bool; or of float
+// or double, as the other.
 Tensor CastOf(const Tensor& x, DataType type);
 
 // The elements of `x` at these places, which have at least 8 bits.

@@ -35,7 +35,8 @@ class PlainPart {
   std::shared_ptr<const PlainPart> WithConstant(absl::string_view name, const Tensor& tensor) const;
 
   // `inputs` and the results are in the model's order, of its types and shapes. The results are
-  // those of ONNX Runtime (plain_steps.h). kInvalidArgument: an index is outside its axis. Thread-safe.
+  // those of ONNX Runtime (plain_steps.h). kInvalidArgument: an index is outside its axis.
+  // Thread-safe.
   absl::StatusOr<std::vector<Tensor>> Run(std::vector<Tensor> inputs) const;
 
  private:
