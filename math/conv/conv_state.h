@@ -54,7 +54,7 @@ enum class ConvKind {
   kSparse,     // 1x1 with few weights that are not zero: products with these
 };
 
-inline constexpr int64_t kWinogradChannels = 32;  // output channels computed together
+inline constexpr int64_t kWinogradChannels = 32;  // output channels computed together at most
 
 struct SparseTap {
   int32_t channel;  // of the input

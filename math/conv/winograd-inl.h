@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <type_traits>
 
 #include "math/conv/conv_state.h"
 
@@ -14,7 +15,9 @@ inline constexpr int64_t kTile = 4;                  // a tile has 4 x 4 outputs
 inline constexpr int64_t kReach = 6;                 // and reads 6 x 6 inputs
 inline constexpr int64_t kPoints = kReach * kReach;  // and needs 36 products
 inline constexpr int64_t kTaps = 9;
-inline constexpr int64_t kStepChannels = 64;       // input channels summed at a time
+inline constexpr int64_t kStepChannels = 64;  // input channels summed at a time
+// Output channels are divided between tasks in whole parts of a block of kWinogradChannels.
+inline constexpr int64_t kPartChannels = 16;
 inline constexpr uint16_t kImmodestBits = 0x7400;  // 2^14 as a Half: near the end of fp16's range
 // Space between arrays that are read together, so that they use different sets of a cache.
 inline constexpr int64_t kApart = 16;
@@ -22,8 +25,8 @@ inline constexpr int64_t kApart = 16;
 // Whether |half| is below 2^14.
 inline bool IsModest(Half half) { return (half.bits & 0x7fff) < kImmodestBits; }
 
-// The work of one task: a rectangle of tiles in one group of one image, and a range of blocks of 32
-// output channels.
+// The work of one task: a rectangle of tiles in one group of one image, and a range of output
+// channels.
 struct WinogradTask {
   const ConvGeometry* geometry;
   const Half* weights;  // of the group: [channel / 32][input channel][tap][32]
@@ -32,7 +35,7 @@ struct WinogradTask {
   Half* y;
   Epilogue epilogue;
   int64_t tile_row, tile_rows, tile_column, tile_columns;
-  int64_t first_block, last_block;
+  int64_t first_channel, last_channel;  // first_channel is a multiple of kPartChannels
 
   int64_t tiles() const { return tile_rows * tile_columns; }
 };
@@ -266,13 +269,14 @@ HWY_INLINE void TransformInput(const WinogradTask& t, int64_t point_size, float*
   }
 }
 
-// Transforms the weights of `channels` input channels and 32 output channels to
+// Transforms the weights of `channels` input channels and `outputs` output channels to
 // points[point][channel][32].
-HWY_INLINE void TransformWeights(const Half* weights, int64_t channels, int64_t point_size,
-                                 float* points) {
+HWY_INLINE void TransformWeights(const Half* weights, int64_t channels, int64_t outputs,
+                                 int64_t point_size, float* points) {
   const DF df;
   for (int64_t i = 0; i < channels * kWinogradChannels; i += kLanes) {
     const int64_t lane = i % kWinogradChannels;
+    if (lane >= outputs) continue;
     const Half* from = weights + (i - lane) * kTaps + lane;
     VF columns[3][kReach];
     for (int64_t j = 0; j < 3; ++j) {
@@ -290,62 +294,75 @@ HWY_INLINE void TransformWeights(const Half* weights, int64_t channels, int64_t 
   }
 }
 
-// sums[tile][32] (+)= input[channel][tile] * weights[channel][32] for two vectors of output
+// sums[tile][32] (+)= input[channel][tile] * weights[channel][32] for kVectors vectors of output
 // channels. Prefetches one cache line of `next`, the data that is read after this, per channel.
-template <int kRows>
+template <int kVectors, int kRows>
 HWY_INLINE void PointTile(int64_t channels, const float* HWY_RESTRICT input, int64_t input_step,
                           const float* HWY_RESTRICT weights, float* HWY_RESTRICT sums,
                           bool accumulate, const char* next) {
   const DF df;
-  VF sum[kRows][2];
+  VF sum[kRows][kVectors];
   HWY_UNROLL(12)
   for (int r = 0; r < kRows; ++r) {
-    float* at = sums + r * kWinogradChannels;
-    sum[r][0] = accumulate ? hn::LoadU(df, at) : hn::Zero(df);
-    sum[r][1] = accumulate ? hn::LoadU(df, at + kLanes) : hn::Zero(df);
+    HWY_UNROLL(2)
+    for (int v = 0; v < kVectors; ++v) {
+      float* at = sums + r * kWinogradChannels + v * kLanes;
+      sum[r][v] = accumulate ? hn::LoadU(df, at) : hn::Zero(df);
+    }
   }
   for (int64_t c = 0; c < channels; ++c) {
     hwy::Prefetch(next + c * kLineBytes);
-    const VF w0 = hn::LoadU(df, weights), w1 = hn::LoadU(df, weights + kLanes);
+    VF w[kVectors];
+    HWY_UNROLL(2)
+    for (int v = 0; v < kVectors; ++v) w[v] = hn::LoadU(df, weights + v * kLanes);
     HWY_UNROLL(12)
     for (int r = 0; r < kRows; ++r) {
       const VF x = hn::Set(df, input[r]);
-      sum[r][0] = hn::MulAdd(x, w0, sum[r][0]);
-      sum[r][1] = hn::MulAdd(x, w1, sum[r][1]);
+      HWY_UNROLL(2)
+      for (int v = 0; v < kVectors; ++v) sum[r][v] = hn::MulAdd(x, w[v], sum[r][v]);
     }
     input += input_step;
     weights += kWinogradChannels;
   }
   HWY_UNROLL(12)
   for (int r = 0; r < kRows; ++r) {
-    float* at = sums + r * kWinogradChannels;
-    hn::StoreU(sum[r][0], df, at);
-    hn::StoreU(sum[r][1], df, at + kLanes);
+    HWY_UNROLL(2)
+    for (int v = 0; v < kVectors; ++v) {
+      hn::StoreU(sum[r][v], df, sums + r * kWinogradChannels + v * kLanes);
+    }
   }
 }
 
-template <int kRows>
+template <int kVectors, int kRows>
 HWY_INLINE void PointTiles(int64_t rows, int64_t channels, const float* input, int64_t input_step,
                            const float* weights, float* sums, bool accumulate, const char* next) {
   if (rows == kRows) {
-    return PointTile<kRows>(channels, input, input_step, weights, sums, accumulate, next);
+    return PointTile<kVectors, kRows>(channels, input, input_step, weights, sums, accumulate, next);
   }
   if constexpr (kRows > 1) {
-    PointTiles<kRows - 1>(rows, channels, input, input_step, weights, sums, accumulate, next);
+    PointTiles<kVectors, kRows - 1>(rows, channels, input, input_step, weights, sums, accumulate,
+                                    next);
   }
 }
 
-// Multiplies one point for all tiles of a task.
-HWY_INLINE void MultiplyPoint(int64_t tiles, int64_t channels, const float* input,
-                              const float* weights, float* sums, bool accumulate,
-                              const void* next) {
-  const int64_t rows = EvenPart(tiles, ANEMONE_MATH_POINT_ROWS);
+// sums[row][32] (+)= input[channel][row] * weights[channel][32], for the first `outputs` of 32.
+HWY_INLINE void MultiplyRows(int64_t count, int64_t channels, int64_t outputs, const float* input,
+                             const float* weights, float* sums, bool accumulate, const void* next) {
+  const int64_t rows = EvenPart(count, ANEMONE_MATH_POINT_ROWS);
   const char* ahead = static_cast<const char*>(next);
-  for (int64_t k = 0; k < kWinogradChannels; k += 2 * kLanes) {
-    for (int64_t tile = 0; tile < tiles; tile += rows) {
-      PointTiles<ANEMONE_MATH_POINT_ROWS>(HWY_MIN(rows, tiles - tile), channels, input + tile,
-                                          tiles, weights + k, sums + tile * kWinogradChannels + k,
-                                          accumulate, ahead);
+  constexpr int64_t kPair = 2 * kLanes;
+  for (int64_t k = 0; k < outputs; k += kPair) {
+    for (int64_t row = 0; row < count; row += rows) {
+      const auto multiply = [&](auto vectors) HWY_ATTR {
+        PointTiles<vectors(), ANEMONE_MATH_POINT_ROWS>(
+            HWY_MIN(rows, count - row), channels, input + row, count, weights + k,
+            sums + row * kWinogradChannels + k, accumulate, ahead);
+      };
+      if (kPair <= kPartChannels || k + kPair <= outputs) {
+        multiply(std::integral_constant<int, 2>());
+      } else {
+        multiply(std::integral_constant<int, 1>());
+      }
       ahead += channels * kLineBytes;
     }
   }

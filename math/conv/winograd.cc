@@ -53,11 +53,10 @@ HWY_INLINE void StoreRow(const Half* from, int64_t from_step, int64_t channels, 
   }
 }
 
-HWY_INLINE void StoreBlock(const WinogradTask& t, int64_t channel, const float* sums,
-                           int64_t point_size) {
+HWY_INLINE void StoreBlock(const WinogradTask& t, int64_t channel, int64_t channels,
+                           const float* sums, int64_t point_size) {
   constexpr int64_t kWidth = HWY_MAX(kLanes, kSquare);  // channels processed together
   const ConvGeometry& g = *t.geometry;
-  const int64_t channels = HWY_MIN(kWinogradChannels, g.group_out - channel);
   HWY_ALIGN Half rounded[kTile][kSquare][kWidth] = {};
   for (int64_t k = 0; k < channels; k += kWidth) {
     for (int64_t tile = 0; tile < t.tiles();) {
@@ -86,9 +85,9 @@ HWY_INLINE void StoreBlock(const WinogradTask& t, int64_t channel, const float* 
   }
 }
 
-// Applies the rest of the epilogue, after its clamp, to channels [first, last). The outputs of the
-// task are runs of whole rows, or parts of rows.
-HWY_INLINE void FinishChannels(const WinogradTask& t, int64_t first, int64_t last) {
+// Applies the rest of the epilogue, after its clamp, to some channels. The outputs of the task are
+// runs of whole rows, or parts of rows.
+HWY_INLINE void FinishChannels(const WinogradTask& t, int64_t first, int64_t channels) {
   const ConvGeometry& g = *t.geometry;
   const Epilogue rest = t.epilogue.rest();
   if (rest.is_empty()) return;
@@ -96,7 +95,6 @@ HWY_INLINE void FinishChannels(const WinogradTask& t, int64_t first, int64_t las
   const int64_t rows = HWY_MIN(t.tile_rows * kTile, g.out_h - row);
   const int64_t columns = HWY_MIN(t.tile_columns * kTile, g.out_w - column);
   Half* to = t.y + first * g.y_plane + row * g.y_row + column;
-  const int64_t channels = HWY_MIN(last, g.group_out) - first;
   if (columns == g.out_w) {
     return rest.FinishRuns(to, channels, rows * columns, g.y_plane);
   }
@@ -132,11 +130,16 @@ void ComputeTiles(const WinogradTask& t) {
   float* sums = weights + kPoints * weight_size;
   float* input = sums + kPoints * sum_size;
   TransformInput(t, input_size, input);
-  for (int64_t block = t.first_block; block < t.last_block; ++block) {
-    const Half* from = t.weights + block * kWinogradChannels * g.depth();
+  for (int64_t channel = t.first_channel, outputs = 0; channel < t.last_channel;
+       channel += outputs) {
+    const int64_t lane = channel % kWinogradChannels;
+    outputs = HWY_MIN(kWinogradChannels - lane, t.last_channel - channel);
+    const int64_t whole_parts = RoundUp(outputs, kPartChannels);
+    const Half* from = t.weights + (channel - lane) * g.depth() + lane;
     for (int64_t first = 0; first < g.group_in; first += step) {
       const int64_t channels = HWY_MIN(step, g.group_in - first);
-      TransformWeights(from + first * kTaps * kWinogradChannels, channels, weight_size, weights);
+      TransformWeights(from + first * kTaps * kWinogradChannels, channels, whole_parts, weight_size,
+                       weights);
       const Half* next_weights = from + (first + channels) * kTaps * kWinogradChannels;
       for (int64_t p = 0; p < kPoints; ++p) {
         const float* points = input + p * input_size + first * tiles;
@@ -146,12 +149,12 @@ void ComputeTiles(const WinogradTask& t) {
         constexpr int64_t kEach = kPoints / kTaps;
         const void* next = points + input_size;
         if (p % kEach == 0) next = next_weights + p / kEach * channels * kWinogradChannels;
-        MultiplyPoint(tiles, channels, points, weights + p * weight_size, sums + p * sum_size,
-                      first != 0, next);
+        MultiplyRows(tiles, channels, whole_parts, points, weights + p * weight_size,
+                     sums + p * sum_size, first != 0, next);
       }
     }
-    StoreBlock(t, block * kWinogradChannels, sums, sum_size);
-    FinishChannels(t, block * kWinogradChannels, (block + 1) * kWinogradChannels);
+    StoreBlock(t, channel, outputs, sums, sum_size);
+    FinishChannels(t, channel, outputs);
   }
 }
 
@@ -171,8 +174,7 @@ void ComputeWinograd(const WinogradTask& task) {
       ComputeTiles(rows);
     } else {
       ComputeDirectly(rows);
-      FinishChannels(rows, rows.first_block * kWinogradChannels,
-                     rows.last_block * kWinogradChannels);
+      FinishChannels(rows, rows.first_channel, rows.last_channel - rows.first_channel);
     }
   }
 }
@@ -190,10 +192,10 @@ namespace {
 
 int64_t TileRows(const ConvGeometry& g) { return CeilDiv(g.out_h, kTile); }
 int64_t TileColumns(const ConvGeometry& g) { return CeilDiv(g.out_w, kTile); }
-int64_t ChannelBlocks(const ConvGeometry& g) { return CeilDiv(g.group_out, kWinogradChannels); }
+int64_t ChannelParts(const ConvGeometry& g) { return CeilDiv(g.group_out, kPartChannels); }
 
-// The division of one group of one image into tasks: by rows of tiles, columns of tiles, and blocks
-// of output channels. Parts differ in size by at most one.
+// The division of one group of one image into tasks: by rows of tiles, columns of tiles, and output
+// channels. Parts differ in size by at most one.
 struct TileCut {
   int64_t rows, columns, channels;
 
@@ -203,7 +205,7 @@ struct TileCut {
   int64_t largest_cost(const ConvGeometry& g) const {
     constexpr int64_t kWeights = 9, kInput = 45, kOutput = 18;
     const int64_t tiles = CeilDiv(TileRows(g), rows) * CeilDiv(TileColumns(g), columns);
-    const int64_t outputs = CeilDiv(ChannelBlocks(g), channels) * kWinogradChannels;
+    const int64_t outputs = CeilDiv(ChannelParts(g), channels) * kPartChannels;
     return g.group_in * outputs * (tiles * kPoints / 16 + kWeights) +
            tiles * (g.group_in * kInput + outputs * kOutput);
   }
@@ -228,7 +230,7 @@ TileCut ChooseCut(const ConvGeometry& g, int64_t threads) {
   };
   const int64_t most = 2 * threads;
   const int64_t most_rows = std::min(std::max(most, best.rows), TileRows(g));
-  const int64_t most_channels = std::min(most, ChannelBlocks(g));
+  const int64_t most_channels = std::min(most, ChannelParts(g));
   for (int64_t rows = best.rows; rows <= most_rows; ++rows) {
     for (int64_t channels = 1; channels <= most_channels; ++channels) {
       const TileCut cut{rows, best.columns, channels};
@@ -273,13 +275,13 @@ void RunWinograd(const PackedConv::State& state, const Half* x, Half* y, const E
     for (int64_t task = begin; task < end; ++task) {
       const int64_t copy = task / cut.tasks();  // image and group
       const int64_t group = copy % g.groups;
-      const Part channels(ChannelBlocks(g), 1, task % cut.channels, cut.channels);
+      const Part channels(g.group_out, kPartChannels, task % cut.channels, cut.channels);
       const Part columns(TileColumns(g), 1, task / cut.channels % cut.columns, cut.columns);
       const Part rows(TileRows(g), 1, task / cut.channels / cut.columns % cut.rows, cut.rows);
       WinogradTask t;
       t.geometry = &g;
-      t.weights =
-          state.weights->winograd.data() + group * ChannelBlocks(g) * kWinogradChannels * g.depth();
+      t.weights = state.weights->winograd.data() +
+                  group * RoundUp(g.group_out, kWinogradChannels) * g.depth();
       t.bias = state.bias.data() + group * g.group_out;
       t.x = x + copy * g.group_in * g.in_h * g.in_w;
       t.y = y + copy * g.group_out * g.y_plane;
@@ -288,8 +290,8 @@ void RunWinograd(const PackedConv::State& state, const Half* x, Half* y, const E
       t.tile_rows = rows.last - rows.first;
       t.tile_column = columns.first;
       t.tile_columns = columns.last - columns.first;
-      t.first_block = channels.first;
-      t.last_block = channels.last;
+      t.first_channel = channels.first;
+      t.last_channel = channels.last;
       HWY_DYNAMIC_DISPATCH(ComputeWinograd)(t);
     }
   };

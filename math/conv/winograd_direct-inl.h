@@ -75,36 +75,24 @@ HWY_INLINE void UnfoldTaps(const DirectArea& area, int64_t first, int64_t count,
   }
 }
 
-// sums[output][32] (+)= unfolded[channel and tap][output] * weights[channel and tap][32].
-HWY_INLINE void MultiplyDirect(int64_t count, int64_t depth, const float* unfolded,
-                               const float* weights, float* sums, bool accumulate,
-                               const Half* next) {
-  const int64_t rows = EvenPart(count, ANEMONE_MATH_POINT_ROWS);
-  for (int64_t k = 0; k < kWinogradChannels; k += 2 * kLanes) {
-    for (int64_t i = 0; i < count; i += rows) {
-      PointTiles<ANEMONE_MATH_POINT_ROWS>(HWY_MIN(rows, count - i), depth, unfolded + i, count,
-                                          weights + k, sums + i * kWinogradChannels + k, accumulate,
-                                          reinterpret_cast<const char*>(next));
-    }
-  }
-}
-
-// Rounds the sums of outputs [first, first + count) of a block of channels, and stores them.
+// Rounds the sums of outputs [first, first + count) of the task's channels of a block, and stores
+// them.
 HWY_INLINE void StoreDirect(const WinogradTask& t, const DirectArea& area, int64_t channel,
                             int64_t first, int64_t count, const float* sums) {
   const ConvGeometry& g = *t.geometry;
-  const int64_t channels = HWY_MIN(kWinogradChannels, g.group_out - channel);
+  const int64_t begin = HWY_MAX(t.first_channel - channel, 0);
+  const int64_t channels = HWY_MIN(kWinogradChannels, t.last_channel - channel);
   Half* const to = t.y + channel * g.y_plane + area.row * g.y_row + area.column;
   HWY_ALIGN Half rounded[kWinogradChannels];
   for (int64_t i = first; i < first + count; ++i, sums += kWinogradChannels) {
-    for (int64_t k = 0; k < channels; k += kLanes) {
+    for (int64_t k = begin; k < channels; k += kLanes) {
       VF sum[] = {
           hn::Add(hn::LoadU(DF(), sums + k), LoadFloatUpTo(t.bias + channel + k, channels - k))};
       LimitSums(t.epilogue.limits(), sum);
       StoreHalf(sum[0], rounded + k);
     }
     Half* const at = to + i / area.columns * g.y_row + i % area.columns;
-    for (int64_t k = 0; k < channels; ++k) at[k * g.y_plane] = rounded[k];
+    for (int64_t k = begin; k < channels; ++k) at[k * g.y_plane] = rounded[k];
   }
 }
 
@@ -113,12 +101,14 @@ HWY_INLINE void ComputeOutputs(const WinogradTask& t, const DirectArea& area, in
                                int64_t count) {
   const ConvGeometry& g = *t.geometry;
   const int64_t first_row = first / area.columns, last_row = (first + count - 1) / area.columns;
+  const int64_t first_block = t.first_channel / kWinogradChannels;
+  const int64_t last_block = CeilDiv(t.last_channel, kWinogradChannels);
   const int64_t block_size = count * kWinogradChannels;
   float* weights = ThreadScratch<float>(ScratchUse::kPanelB,
                                         kDirectDepth * (kWinogradChannels + count) + kLanes +
-                                            (t.last_block - t.first_block) * block_size);
+                                            (last_block - first_block) * block_size);
   float* sums = weights + kDirectDepth * kWinogradChannels;
-  float* unfolded = sums + (t.last_block - t.first_block) * block_size;
+  float* unfolded = sums + (last_block - first_block) * block_size;
   float* staged =
       ThreadScratch<float>(ScratchUse::kStage, (last_row - first_row + 3) * area.width() + kLanes);
   for (int64_t from = 0; from < g.group_in; from += kDirectChannels) {
@@ -128,16 +118,17 @@ HWY_INLINE void ComputeOutputs(const WinogradTask& t, const DirectArea& area, in
       StageInput(g, area, first_row, last_row, plane, staged);
       UnfoldTaps(area, first, count, staged, unfolded + k * count);
     }
-    for (int64_t block = t.first_block; block < t.last_block; ++block) {
+    for (int64_t block = first_block; block < last_block; ++block) {
       const Half* of_block = t.weights + (block * g.depth() + from * kTaps) * kWinogradChannels;
       WidenRun(of_block, weights, depth * kWinogradChannels);
-      MultiplyDirect(count, depth, unfolded, weights, sums + (block - t.first_block) * block_size,
-                     from != 0, of_block + g.depth() * kWinogradChannels);
+      MultiplyRows(count, depth, kWinogradChannels, unfolded, weights,
+                   sums + (block - first_block) * block_size, from != 0,
+                   of_block + g.depth() * kWinogradChannels);
     }
   }
-  for (int64_t block = t.first_block; block < t.last_block; ++block) {
+  for (int64_t block = first_block; block < last_block; ++block) {
     StoreDirect(t, area, block * kWinogradChannels, first, count,
-                sums + (block - t.first_block) * block_size);
+                sums + (block - first_block) * block_size);
   }
 }
 

@@ -39,6 +39,9 @@ const WinogradCase kWinogradCases[] = {
     {"two_rows_one_column", {1, 32, 19, 44, 32, 1, Pads(0, 2, 1, 1)}},
     {"few_columns_only", {1, 48, 16, 14, 32, 1, Pads(1, 1, 1, 1)}},
     {"groups", {1, 96, 20, 20, 128, 2, Pads(1, 1, 1, 1)}},
+    {"one_part_of_a_block", {1, 64, 24, 20, 16, 1, Pads(1, 1, 1, 1)}},
+    {"five_parts", {1, 40, 7, 7, 80, 1, Pads(1, 1, 1, 1)}},
+    {"eleven_parts", {1, 36, 14, 14, 176, 1, Pads(1, 1, 1, 1)}},
     {"deep", {1, 300, 8, 8, 64, 1, Pads(1, 1, 1, 1)}},
 };
 
