@@ -23,10 +23,13 @@
 #include "math/gemm/coded_weights.h"
 #include "math/gemm/gemm.h"
 #include "math/move/convert.h"
+#include "math/move/copy.h"
+#include "math/move/resize.h"
 #include "math/move/transpose.h"
 #include "math/reduce/normalize.h"
 #include "math/reduce/reduce.h"
 #include "math/reduce/softmax.h"
+#include "math/reduce/sort.h"
 #include "tbb/global_control.h"
 #include "tbb/task_arena.h"
 
@@ -325,6 +328,103 @@ void Elementwise(Report& report) {
   });
 }
 
+// Functions that move data or work on short rows: limited by memory bandwidth, if vectors run along
+// the longer axes.
+void ShortRows(Report& report) {
+  const int64_t count = 4 * 512 * 896;
+  const std::vector<Half> a = Numbers(count), b = Numbers(count);
+  std::vector<Half> y(2 * count);
+  const auto measure = [&](const std::string& name, int64_t in, int64_t out, const auto& body) {
+    report.Measure(name, 0, 2.0 * (in + out), [&] {
+      body(absl::MakeSpan(a).subspan(0, in), absl::MakeSpan(y).subspan(0, out));
+    });
+  };
+  for (const auto& rows : std::vector<std::array<int64_t, 2>>{
+           {1076, 2}, {458752, 4}, {16384, 21}, {16384, 56}, {2400, 400}}) {
+    measure("softmax of " + std::to_string(rows[0]) + " rows of " + std::to_string(rows[1]),
+            rows[0] * rows[1], rows[0] * rows[1], [&](auto x, auto to) {
+              Softmax({1, 1, 1, rows[0], rows[1]}, AxisSet({kAxisW}), x, to);
+            });
+  }
+  const auto transpose = [&](const std::string& name, const Extents& extents,
+                             const std::array<int, kRank>& axes) {
+    measure("transpose " + name, Count(extents), Count(extents),
+            [&](auto x, auto to) { Transpose(extents, axes, x, to); });
+  };
+  constexpr std::array<int, kRank> kSwap = {0, 1, 4, 3, 2}, kLast = {0, 1, 3, 4, 2};
+  transpose("896x512x4 to 4x512x896", {1, 1, 896, 512, 4}, kSwap);
+  transpose("4x512x448 to 448x512x4", {1, 1, 4, 512, 448}, kSwap);
+  transpose("16x256x224 to 224x256x16", {1, 1, 16, 256, 224}, kSwap);
+  transpose("448x256x16 to 16x256x448", {1, 1, 448, 256, 16}, kSwap);
+  transpose("21x257x257 to 257x257x21", {1, 1, 21, 257, 257}, kLast);
+  transpose("257x257x21 to 21x257x257", {1, 1, 257, 257, 21}, {0, 1, 4, 2, 3});
+  transpose("3x512x896 to 512x896x3", {1, 1, 3, 512, 896}, kLast);
+  transpose("512x896x3 to 3x512x896", {1, 1, 512, 896, 3}, {0, 1, 4, 2, 3});
+  transpose("12x128x64 to 128x12x64", {1, 1, 12, 128, 64}, {0, 1, 3, 2, 4});
+  const auto multiply = [&](const std::string& name, const Extents& with, const Extents& out) {
+    measure("mul " + name, Count(out) + Count(with), Count(out), [&](auto x, auto to) {
+      Binary(BinaryOp::kMul, x.subspan(0, Count(out)), out,
+             absl::MakeSpan(b).subspan(0, Count(with)), with, to, out);
+    });
+  };
+  multiply("512x128x1x3 by 512x128x1x1", {512, 1, 128, 1, 1}, {512, 1, 128, 1, 3});
+  multiply("512x128x1x3 by 512x1x1x3", {512, 1, 1, 1, 3}, {512, 1, 128, 1, 3});
+  multiply("65536x3 by 3", {1, 1, 1, 1, 3}, {1, 1, 1, 65536, 3});
+  multiply("256x1048x1x1 by 1048", {1, 1, 1048, 1, 1}, {256, 1, 1048, 1, 1});
+  multiply("64x64x7x7 by 64", {1, 1, 64, 1, 1}, {64, 1, 64, 7, 7});
+  multiply("64x64x4x16 by 64x1x4x1", {64, 1, 1, 4, 1}, {64, 1, 64, 4, 16});
+  measure("broadcast 512x128x1x1 to 512x128x1x3", 512 * 128, 512 * 128 * 3, [&](auto x, auto to) {
+    Broadcast({512, 1, 128, 1, 1}, {512, 1, 128, 1, 3}, x, to);
+  });
+  measure("broadcast 512x3 to 512x128x3", 512 * 3, 512 * 128 * 3, [&](auto x, auto to) {
+    Broadcast({512, 1, 1, 1, 3}, {512, 1, 128, 1, 3}, x, to);
+  });
+  for (int64_t size : {4, 16, 128}) {
+    const int64_t planes = 48 * 128 * 128 / size / size, out = size + 3;
+    measure("pad " + std::to_string(planes) + "x" + std::to_string(size) + "x" +
+                std::to_string(size) + " by 1 and 2",
+            planes * size * size, planes * out * out, [&](auto x, auto to) {
+              Pad({1, 1, planes, size, size}, {0, 0, 0, 1, 1}, {0, 0, 0, 2, 2}, PadMode::kConstant,
+                  kHalfZero, x, to);
+            });
+  }
+  for (int64_t size : {7, 20, 80}) {
+    std::vector<int32_t> twice;
+    for (int32_t i = 0; i < 2 * size; ++i) twice.push_back(i / 2);
+    const ResizeShape shape{.planes = 96, .in_h = size, .in_w = size};
+    measure("nearest resize by 2, 96x" + std::to_string(size) + "x" + std::to_string(size),
+            96 * size * size, 4 * 96 * size * size,
+            [&](auto x, auto to) { ResizeNearest(shape, twice, twice, x, to); });
+  }
+  for (int64_t size : {24, 128, 384}) {
+    measure("layer norm of 400 rows of " + std::to_string(size), 400 * size, 400 * size,
+            [&](auto x, auto to) {
+              const std::vector<float> terms(size, 0.5f);
+              const NormalizeTerm term{terms, {1, 1, 1, 1, size}};
+              Normalize({1, 1, 1, 400, size}, AxisSet({kAxisW}), {}, term, term, x, to);
+            });
+  }
+  for (const auto& rows :
+       std::vector<std::array<int64_t, 2>>{{65536, 3}, {16384, 49}, {512, 400}}) {
+    measure("mean of " + std::to_string(rows[0]) + " rows of " + std::to_string(rows[1]),
+            rows[0] * rows[1], rows[0], [&](auto x, auto to) {
+              Reduce(ReduceOp::kMean, {1, 1, 1, rows[0], rows[1]}, AxisSet({kAxisW}), x, to);
+            });
+  }
+  measure("sum of 512x128x3 along 512", 512 * 128 * 3, 128 * 3, [&](auto x, auto to) {
+    Reduce(ReduceOp::kSum, {1, 1, 512, 128, 3}, AxisSet({kAxisC}), x, to);
+  });
+  for (const auto& line : std::vector<std::array<int64_t, 2>>{{64, 16}, {256, 256}}) {
+    const int64_t size = line[0], count = line[1];
+    measure(
+        "largest " + std::to_string(count) + " of 64 rows of " + std::to_string(size), 64 * size,
+        64 * count, [&](auto x, auto to) {
+          const int64_t lanes[] = {0};
+          Sort({.lanes = lanes, .descending = true, .count = count}, {1, 1, 1, 64, size}, x, to);
+        });
+  }
+}
+
 void Conversions(Report& report) {
   const int64_t count = 256 * 56 * 56;
   std::vector<Half> halves = Numbers(count);
@@ -381,6 +481,7 @@ int Main(int argc, char** argv) {
     OneRow(report);
     Attention(report);
     Elementwise(report);
+    ShortRows(report);
     Conversions(report);
     Pools(report);
   });

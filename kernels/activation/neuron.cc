@@ -169,8 +169,8 @@ constexpr Field<NeuronParams> kFields[] = {
     Parameter<NeuronType::kClampedReLU, &NeuronParams::second>("ReluMax"),
 };
 
-// The functions that are cheaper to compute than to look up: ReLU and its variants, sigmoids, and
-// GELU. GELU is cheaper at least after a matrix product, which fills the caches.
+// The functions that are cheaper to compute than to look up: ReLU and its variants, sigmoids,
+// rounding, and GELU. GELU is cheaper at least after a matrix product, which fills the caches.
 std::optional<math::ElementStep> PlainStep(const NeuronParams& p) {
   using math::StepKind;
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
@@ -187,6 +187,8 @@ std::optional<math::ElementStep> PlainStep(const NeuronParams& p) {
       return {{.kind = StepKind::kSigmoid}};
     case NeuronType::kSwish:
       return {{.kind = StepKind::kSilu}};
+    case NeuronType::kRoundNearest:
+      return {{.kind = StepKind::kRound}};
     default:
       return std::nullopt;
   }

@@ -64,21 +64,6 @@ absl::StatusOr<Prepared> Prepare(const GocParams& p, Bottoms, absl::Span<const T
   return std::make_shared<Vectors>(Vectors{RoundedFloats(weights[0]), RoundedFloats(weights[1])});
 }
 
-void Compute(const GocParams& p, const void* prepared, absl::Span<const ConstView> in, View out) {
-  if (!p.per_channel) return math::Affine(in[0].span(), p.scale, p.bias, out.span());
-  const Vectors& vectors = *static_cast<const Vectors*>(prepared);
-  const Dims& dims = in[0].dims;
-  const int64_t plane = dims.h() * dims.w();
-  const auto channels = static_cast<int64_t>(vectors.scale.size());
-  math::ParallelForItems(dims.n() * dims.d() * dims.c(), plane, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      const int64_t channel = i % channels;
-      math::Affine(in[0].span().subspan(i * plane, plane), vectors.scale[channel],
-                   vectors.bias[channel], out.span().subspan(i * plane, plane));
-    }
-  });
-}
-
 UnitStep Step(const GocParams& p, const void* prepared) {
   if (!p.per_channel) {
     return {{.kind = math::StepKind::kAffine, .first = p.scale, .second = p.bias}};
@@ -87,6 +72,26 @@ UnitStep Step(const GocParams& p, const void* prepared) {
   return {{.kind = math::StepKind::kAffine,
            .firsts = vectors.scale.data(),
            .seconds = vectors.bias.data()}};
+}
+
+void Compute(const GocParams& p, const void* prepared, absl::Span<const ConstView> in, View out) {
+  if (!p.per_channel) return math::Affine(in[0].span(), p.scale, p.bias, out.span());
+  const Dims& dims = in[0].dims;
+  const int64_t plane = dims.h() * dims.w(), channels = dims.c();
+  const math::ElementStep step = Step(p, prepared).step;
+  math::ParallelForItems(dims.elements() / plane, plane, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin, planes; i < end; i += planes) {
+      planes = std::min(end - i, channels - i % channels);
+      const math::StepCall call = {.step = step,
+                                   .x = {.data = in[0].data + i * plane, .run_step = plane},
+                                   .to = out.data + i * plane};
+      math::RunSteps({&call, 1}, {.count = plane,
+                                  .runs = planes,
+                                  .step = plane,
+                                  .channel = i % channels,
+                                  .channel_step = 1});
+    }
+  });
 }
 
 void Exact(const GocParams& p, const ExactUnit& unit, absl::Span<const ConstView> in, View out) {

@@ -12,6 +12,7 @@
 #ifndef ANEMONE_MATH_CORE_LOOP_NEST_H_
 #define ANEMONE_MATH_CORE_LOOP_NEST_H_
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 
@@ -62,11 +63,25 @@ class LoopNest {
   int64_t rows() const { return rows_; }
   int64_t row_size() const { return extents_[rank_ - 1]; }
   int64_t row_stride(int array) const { return steps_[rank_ - 1][array]; }
+  // From one row of a plane (ForPlanes()) to the next.
+  int64_t plane_stride(int array) const { return rank_ > 1 ? steps_[rank_ - 2][array] : 0; }
 
   // Calls body(offsets) for rows [begin, end), with the offset of the row's first element in each
   // array.
   template <class Body>
   void ForRows(int64_t begin, int64_t end, const Body& body) const {
+    ForPlanes(begin, end, [&](Offsets at, int64_t rows) {
+      for (; rows > 0; --rows) {
+        body(at);
+        for (int a = 0; a < kArrays; ++a) at[a] += plane_stride(a);
+      }
+    });
+  }
+
+  // Calls body(offsets, rows) for rows [begin, end), with as many rows at once as are along one
+  // axis and the offset of the first one.
+  template <class Body>
+  void ForPlanes(int64_t begin, int64_t end, const Body& body) const {
     std::array<int64_t, kRank> index{};
     Offsets at{};
     int64_t rest = begin;
@@ -75,11 +90,16 @@ class LoopNest {
       rest /= extents_[i];
       for (int a = 0; a < kArrays; ++a) at[a] += index[i] * steps_[i][a];
     }
-    for (int64_t row = begin; row < end; ++row) {
-      body(at);
-      for (int i = rank_ - 2; i >= 0; --i) {
-        for (int a = 0; a < kArrays; ++a) at[a] += steps_[i][a];
-        if (++index[i] < extents_[i]) break;
+    for (int64_t row = begin; row < end;) {
+      const int64_t left = rank_ > 1 ? extents_[rank_ - 2] - index[rank_ - 2] : 1;
+      const int64_t rows = std::min(left, end - row);
+      body(at, rows);
+      row += rows;
+      int64_t steps = rows;
+      for (int i = rank_ - 2; i >= 0; --i, steps = 1) {
+        index[i] += steps;
+        for (int a = 0; a < kArrays; ++a) at[a] += steps * steps_[i][a];
+        if (index[i] < extents_[i]) break;
         for (int a = 0; a < kArrays; ++a) at[a] -= extents_[i] * steps_[i][a];
         index[i] = 0;
       }

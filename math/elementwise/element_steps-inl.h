@@ -36,6 +36,8 @@ HWY_INLINE void UnaryRun(const ElementStep& step, float first, float second, con
         to[k].bits = static_cast<uint16_t>(from[k].bits & 0x7fff);
       }
       return;
+    case StepKind::kRound:
+      return RoundRun(from, to, count);
     case StepKind::kTable:
       for (int64_t k = 0; k < count; ++k) to[k] = (*step.table)(from[k]);
       return;

@@ -10,6 +10,7 @@
 #include "hwy/foreach_target.h"
 // hwy/foreach_target.h must come before the "-inl" headers.
 #include "math/elementwise/element_steps-inl.h"
+#include "math/move/copy-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace anemone::math::HWY_NAMESPACE {
@@ -30,7 +31,7 @@ HWY_INLINE void ForRuns(const ElementRuns& runs, const Reading& x, Half* to, int
     const Half* from = x.first + i * x.run_step;
     Half* at = to + i * to_step;
     if (x.repeated) {
-      std::fill_n(at, runs.count, *from);
+      FillHalfs(at, runs.count, *from);
       from = at;
     }
     run(from, at, i);
@@ -57,8 +58,29 @@ HWY_INLINE void RunBinary(BinaryOp op, const ElementRuns& runs, const Reading& x
   });
 }
 
-HWY_INLINE void RunStep(const ElementStep& step, const ElementRuns& runs, const Reading& x,
-                        const Reading& z, Half* to, int64_t to_step) {
+// Copies the elements of an operand next to each other, for each run, if they are not so already.
+HWY_INLINE Reading Joined(const Reading& x, const ElementRuns& runs, Half* copy) {
+  if (x.first == nullptr || (x.run_step == 0 && x.repeated)) return x;
+  if (x.run_step == runs.count && (!x.repeated || runs.count == 1)) return {x.first};
+  CopyPlane(x.first, {x.run_step, x.repeated ? 0 : 1}, copy, {runs.count, 1}, runs.runs,
+            runs.count);
+  return {copy};
+}
+
+// `copies` has space for two operands.
+HWY_INLINE void RunStep(const ElementStep& step, ElementRuns runs, Reading x, Reading z, Half* to,
+                        int64_t to_step, Half* copies) {
+  // Short runs that are next to each other become one.
+  if (runs.runs > 1 && runs.count < kShortRow && to_step == runs.count) {
+    if (step.firsts == nullptr) {
+      x = Joined(x, runs, copies);
+      z = Joined(z, runs, copies + kStrip);
+      runs = {.count = runs.runs * runs.count};
+    } else if (runs.count == 1 && runs.channel_step == 1 && x.run_step == 1) {
+      return AffineEach(x.first, step.firsts + runs.channel, step.seconds + runs.channel, to,
+                        runs.runs);
+    }
+  }
   if (step.kind == StepKind::kBinary) return RunBinary(step.op, runs, x, z, to, to_step);
   ForRuns(runs, x, to, to_step, [&](const Half* from, Half* at, int64_t i) HWY_ATTR {
     if (step.firsts == nullptr) {
@@ -71,7 +93,7 @@ HWY_INLINE void RunStep(const ElementStep& step, const ElementRuns& runs, const 
 
 // Runs all calls on one strip: `runs` begins at run `run` of the data and `first` elements into
 // each run, and has at most kStrip elements in total. `strips` has one for each step whose result
-// only later steps read.
+// only later steps read, and two more.
 HWY_INLINE void RunStrip(absl::Span<const StepCall> calls, const ElementRuns& runs, int64_t run,
                          int64_t first, Half* strips) {
   const auto memory = [&](const Half* data, int64_t run_step, int64_t begin) {
@@ -91,14 +113,14 @@ HWY_INLINE void RunStrip(absl::Span<const StepCall> calls, const ElementRuns& ru
     const bool is_binary = call.step.kind == StepKind::kBinary;
     Half* to = call.to == nullptr ? strips + i * kStrip : call.to + run * runs.step + first;
     RunStep(call.step, runs, read(call.x), is_binary ? read(call.z) : Reading(), to,
-            call.to == nullptr ? runs.count : runs.step);
+            call.to == nullptr ? runs.count : runs.step, strips + calls.size() * kStrip);
   }
 }
 
 void RunAll(absl::Span<const StepCall> calls, const ElementRuns& runs) {
   // Not on the stack, where a function probes every page of its frame.
   Half* const strips =
-      ThreadScratch<Half>(ScratchUse::kStrips, static_cast<int64_t>(calls.size()) * kStrip);
+      ThreadScratch<Half>(ScratchUse::kStrips, static_cast<int64_t>(calls.size() + 2) * kStrip);
   const int64_t together = std::max<int64_t>(kStrip / std::max<int64_t>(runs.count, 1), 1);
   for (int64_t run = 0; run < runs.runs; run += together) {
     ElementRuns strip = runs;

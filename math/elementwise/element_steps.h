@@ -8,7 +8,7 @@
 //   RunSteps(calls, count);   // y[i] = Half(Half(2 * x[i] + 1) * z[i])
 //
 // Each step rounds exactly as the function with its name does: Affine(), Clamp(), LeakyRelu(),
-// Gelu(), Sigmoid(), Silu(), Abs(), ApplyTable(), Binary().
+// Gelu(), Sigmoid(), Silu(), Abs(), ApplyTable(), Binary(). kRound rounds as Unary::kRoundHalfAway.
 #ifndef ANEMONE_MATH_ELEMENTWISE_ELEMENT_STEPS_H_
 #define ANEMONE_MATH_ELEMENTWISE_ELEMENT_STEPS_H_
 
@@ -29,6 +29,7 @@ enum class StepKind : uint8_t {
   kSigmoid,
   kSilu,
   kAbs,
+  kRound,
   kTable,
   kBinary
 };

@@ -5,12 +5,14 @@
 
 #include "math/core/loop_nest.h"
 #include "math/core/parallel.h"
+#include "math/core/scratch.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "math/elementwise/elementwise.cc"
 #include "hwy/foreach_target.h"
 // hwy/foreach_target.h must come before the "-inl" headers.
 #include "math/elementwise/binary-inl.h"
+#include "math/move/copy-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace anemone::math::HWY_NAMESPACE {
@@ -31,10 +33,62 @@ HWY_INLINE void Rows(const LoopNest<3>& nest, const Half* a, const Half* b, Half
   });
 }
 
+// An operand of the planes below. If it is repeated, its elements are copied to `piece` first.
+class PlaneOperand {
+ public:
+  PlaneOperand(const LoopNest<3>& nest, int array, const Half* data, Half* piece)
+      : steps_{nest.plane_stride(array), nest.row_stride(array)},
+        size_(nest.row_size()),
+        data_(data),
+        piece_(piece) {}
+  // Rows [first, first + rows) of the plane at `offset`.
+  RowOperand At(int64_t offset, int64_t first, int64_t rows) {
+    const Half* from = data_ + offset + first * steps_.row;
+    if (steps_.step == 1 && steps_.row == size_) return {from, false};
+    if (steps_.step == 0 && steps_.row == 0) return {from, true};
+    if (from != copied_ || rows > rows_) {
+      CopyPlane(from, steps_, piece_, {size_, 1}, rows, size_);
+      copied_ = from;
+      rows_ = rows;
+    }
+    return {piece_, false};
+  }
+
+ private:
+  PlaneSteps steps_;
+  int64_t size_;
+  const Half* data_;
+  Half* piece_;
+  const Half* copied_ = nullptr;  // what `piece_` holds
+  int64_t rows_ = 0;
+};
+
+// Like Rows(), for short rows: many are computed at once.
+template <class Op>
+HWY_INLINE void ShortRows(const LoopNest<3>& nest, const Half* a, const Half* b, Half* out,
+                          int64_t begin, int64_t end, const Op& op) {
+  constexpr int64_t kPiece = 2048;  // elements
+  const int64_t together = kPiece / nest.row_size();
+  Half* pieces = ThreadScratch<Half>(ScratchUse::kStrips, 2 * kPiece);
+  PlaneOperand left(nest, 1, a, pieces), right(nest, 2, b, pieces + kPiece);
+  nest.ForPlanes(begin, end, [&](const std::array<int64_t, 3>& at, int64_t rows) HWY_ATTR {
+    for (int64_t first = 0; first < rows; first += together) {
+      const int64_t n = HWY_MIN(together, rows - first);
+      Row(left.At(at[1], first, n), right.At(at[2], first, n),
+          out + at[0] + first * nest.row_size(), n * nest.row_size(), op);
+    }
+  });
+}
+
 void BinaryRows(BinaryOp op, const LoopNest<3>& nest, const Half* a, const Half* b, Half* out,
                 int64_t begin, int64_t end) {
-  WithBinary(op,
-             [&](const auto& function) HWY_ATTR { Rows(nest, a, b, out, begin, end, function); });
+  WithBinary(op, [&](const auto& function) HWY_ATTR {
+    if (nest.rows() > 1 && nest.row_size() < kShortRow) {
+      ShortRows(nest, a, b, out, begin, end, function);
+    } else {
+      Rows(nest, a, b, out, begin, end, function);
+    }
+  });
 }
 
 // NOLINTNEXTLINE(google-readability-namespace-comments)

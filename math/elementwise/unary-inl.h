@@ -82,14 +82,47 @@ inline void LeakyReluRun(const Half* in, float slope, Half* out, int64_t count) 
          [&](VF x) HWY_ATTR { return hn::IfThenElse(hn::Lt(x, zero), hn::Mul(x, factor), x); });
 }
 
+// Whether a number is a Half with all of its bits: not a subnormal one.
+inline bool IsHalf(float x) {
+  uint32_t bits;
+  std::memcpy(&bits, &x, sizeof(bits));
+  const float magnitude = std::fabs(x);
+  return (bits & 0x1fff) == 0 && magnitude >= 0x1p-14f && magnitude <= fp16::kLargest;
+}
+
 // in * scale + bias, where product and sum are each rounded to fp32. If `scale` is a Half, the
 // product is exact, so that a fused multiply-add gives the same result.
 inline void AffineRun(const Half* in, float scale, float bias, Half* out, int64_t count) {
   const VF factor = hn::Set(DF(), scale), offset = hn::Set(DF(), bias);
-  if (ToFloat(ToHalf(scale)) == scale) {
+  if (IsHalf(scale)) {
     return MapRun(in, out, count, [&](VF x) HWY_ATTR { return hn::MulAdd(x, factor, offset); });
   }
   MapRun(in, out, count, [&](VF x) HWY_ATTR { return hn::Add(hn::Mul(x, factor), offset); });
+}
+
+// The same with a scale and a bias for each element.
+inline void AffineEach(const Half* in, const float* scales, const float* biases, Half* out,
+                       int64_t count) {
+  for (int64_t i = 0; i < count; i += kLanes) {
+    const int64_t rest = count - i;
+    const VF scale = LoadFloatUpTo(scales + i, rest), bias = LoadFloatUpTo(biases + i, rest);
+    if (rest >= kLanes) {
+      StoreHalf(hn::Add(hn::Mul(LoadHalf(in + i), scale), bias), out + i);
+    } else {
+      StoreHalfN(hn::Add(hn::Mul(LoadHalfN(in + i, rest), scale), bias), out + i, rest);
+    }
+  }
+}
+
+// To the nearest integer, halves away from zero. A result has the sign of its operand.
+inline void RoundRun(const Half* in, Half* out, int64_t count) {
+  const DF df;
+  MapRun(in, out, count, [&](VF x) HWY_ATTR {
+    const VF whole = hn::Trunc(x);
+    const auto is_far = hn::Ge(hn::Abs(hn::Sub(x, whole)), hn::Set(df, 0.5f));
+    const VF next = hn::Add(whole, hn::CopySign(hn::Set(df, 1.0f), x));
+    return hn::CopySign(hn::IfThenElse(is_far, next, whole), x);
+  });
 }
 
 // gelu(x) = max(x, 0) - t * Phi(-t), where t = |x| and Phi is the distribution function of the

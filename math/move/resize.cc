@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <cassert>
-#include <cstring>
 
 #include "math/core/parallel.h"
 #include "math/core/scratch.h"
+#include "math/move/copy_bytes.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "math/move/resize.cc"
@@ -17,9 +17,9 @@
 HWY_BEFORE_NAMESPACE();
 namespace anemone::math::HWY_NAMESPACE {
 
-// Repeats each element of an input row `times` times.
-void RepeatColumns(const Half* from, int64_t in_w, int64_t times, Half* to) {
-  InterleaveRuns(from, 0, times, in_w, to);
+// Repeats each of `count` elements `times` times.
+void RepeatElements(const Half* from, int64_t count, int64_t times, Half* to) {
+  InterleaveRuns(from, 0, times, count, to);
 }
 
 // Resamples one input row at every output column.
@@ -60,7 +60,7 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace anemone::math {
 
-HWY_EXPORT(RepeatColumns);
+HWY_EXPORT(RepeatElements);
 HWY_EXPORT(SampleColumns);
 HWY_EXPORT(BlendRows);
 
@@ -86,20 +86,30 @@ void ResizeNearest(const ResizeShape& shape, absl::Span<const int32_t> rows,
   const int64_t out_h = rows.size(), out_w = columns.size();
   const int64_t times = Repeats(columns, shape.in_w);
   assert(static_cast<int64_t>(y.size()) == shape.planes * out_h * out_w);
+  // The columns of some input rows are repeated at once, also beyond the end of a plane.
+  const int64_t together = std::max<int64_t>(kNearElements / std::max<int64_t>(out_w, 1), 1);
+  const auto row_bytes = out_w * static_cast<int64_t>(sizeof(Half));
   ParallelForItems(shape.planes, out_h * out_w, [&](int64_t begin, int64_t end) {
+    Half* wide = ThreadScratch<Half>(ScratchUse::kTile, together * out_w);
+    int64_t held = 0, held_end = 0;  // the rows in `wide`
     for (int64_t plane = begin; plane < end; ++plane) {
-      for (int64_t i = 0; i < out_h; ++i) {
-        Half* to = y.data() + (plane * out_h + i) * out_w;
-        if (i > 0 && rows[i] == rows[i - 1]) {
-          std::memcpy(to, to - out_w, out_w * sizeof(Half));
-          continue;
-        }
-        const Half* from = x.data() + (plane * shape.in_h + rows[i]) * shape.in_w;
+      Half* to = y.data() + plane * out_h * out_w;
+      for (int64_t i = 0; i < out_h; ++i, to += out_w) {
+        const int64_t row = plane * shape.in_h + rows[i];
+        const Half* from = x.data() + row * shape.in_w;
         if (times > 0) {
-          HWY_DYNAMIC_DISPATCH(RepeatColumns)(from, shape.in_w, times, to);
-          continue;
+          if (row < held || row >= held_end) {
+            held = row;
+            held_end = std::min(row + together, end * shape.in_h);
+            HWY_DYNAMIC_DISPATCH(RepeatElements)
+            (from, (held_end - held) * shape.in_w, times, wide);
+          }
+          CopyBytes(wide + (row - held) * out_w, to, row_bytes);
+        } else if (i > 0 && rows[i] == rows[i - 1]) {
+          CopyBytes(to - out_w, to, row_bytes);
+        } else {
+          for (int64_t j = 0; j < out_w; ++j) to[j] = from[columns[j]];
         }
-        for (int64_t j = 0; j < out_w; ++j) to[j] = from[columns[j]];
       }
       epilogue.FinishRuns(y.data() + plane * out_h * out_w, 1, out_h * out_w, 0);
     }

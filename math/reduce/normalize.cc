@@ -18,21 +18,29 @@
 HWY_BEFORE_NAMESPACE();
 namespace anemone::math::HWY_NAMESPACE {
 
-// Widens a row, subtracts its mean if `subtract_mean`, and returns the sum of squares of the
-// result.
-HWY_INLINE float CenterRow(const Half* x, int64_t count, bool subtract_mean, float* row) {
+// Widens rows that follow each other, subtracts from each its mean if `subtract_mean`, and sets
+// sums[i] to the sum of squares of the result. Each step is done for all rows before the next one,
+// because a sum takes longer to arrive than to add.
+HWY_INLINE void CenterRows(const Half* x, int64_t rows, int64_t count, bool subtract_mean,
+                           float* values, float* sums) {
   const DF df;
-  WidenRun(x, row, count);
-  if (subtract_mean) {
-    const float sum = SumFixed(row, count, [](VF v) HWY_ATTR { return v; });
-    const VF mean = hn::Set(df, sum / static_cast<float>(count));
-    int64_t i = 0;
-    for (; i + kLanes <= count; i += kLanes) {
-      hn::StoreU(hn::Sub(hn::LoadU(df, row + i), mean), df, row + i);
-    }
-    if (i < count) StoreFloatN(hn::Sub(LoadFloatN(row + i, count - i), mean), row + i, count - i);
+  WidenRun(x, values, rows * count);
+  for (int64_t r = 0; subtract_mean && r < rows; ++r) {
+    const float sum = SumFixed(values + r * count, count, [](VF v) HWY_ATTR { return v; });
+    sums[r] = sum / static_cast<float>(count);
   }
-  return SumFixed(row, count, [](VF v) HWY_ATTR { return hn::Mul(v, v); });
+  for (int64_t r = 0; r < rows; ++r) {
+    float* row = values + r * count;
+    if (subtract_mean) {
+      const VF mean = hn::Set(df, sums[r]);
+      int64_t i = 0;
+      for (; i + kLanes <= count; i += kLanes) {
+        hn::StoreU(hn::Sub(hn::LoadU(df, row + i), mean), df, row + i);
+      }
+      if (i < count) StoreFloatN(hn::Sub(LoadFloatN(row + i, count - i), mean), row + i, count - i);
+    }
+    sums[r] = SumFixed(row, count, [](VF v) HWY_ATTR { return hn::Mul(v, v); });
+  }
 }
 
 // x * factor * gamma + beta, with the first two steps rounded to Half.
@@ -83,18 +91,25 @@ HWY_INLINE void NormalizeShortRows(const NormalizedRows& n) {
   }
 }
 
-// `row` has space for a row.
-void NormalizeEachRow(const NormalizedRows& n, float* row) {
+// `values` has space for RowsTogether() rows.
+void NormalizeEachRow(const NormalizedRows& n, float* values) {
   if (n.count <= kLanes && n.terms->rows() == 1) return NormalizeShortRows(n);
   const LoopNest<3>& terms = *n.terms;
-  for (int64_t r = 0; r < n.rows; ++r) {
-    const float scale = n.scale.Of(CenterRow(n.x + r * n.count, n.count, n.subtract_mean, row));
-    const float *const gamma = n.gamma + r * n.gamma_row, *const beta = n.beta + r * n.beta_row;
-    Half* const y = n.y + r * n.count;
-    terms.ForRows(0, terms.rows(), [&](const std::array<int64_t, 3>& at) HWY_ATTR {
-      ScaleRow(row + at[0], terms.row_size(), scale, gamma + at[1], terms.row_stride(1),
-               beta + at[2], terms.row_stride(2), y + at[0]);
-    });
+  float scales[kMostTogether];
+  for (int64_t first = 0, rows; first < n.rows; first += rows) {
+    rows = std::min(n.rows - first, RowsTogether(n.count));
+    CenterRows(n.x + first * n.count, rows, n.count, n.subtract_mean, values, scales);
+    for (int64_t r = 0; r < rows; ++r) scales[r] = n.scale.Of(scales[r]);
+    for (int64_t r = 0; r < rows; ++r) {
+      const float* const row = values + r * n.count;
+      const float* const gamma = n.gamma + (first + r) * n.gamma_row;
+      const float* const beta = n.beta + (first + r) * n.beta_row;
+      Half* const y = n.y + (first + r) * n.count;
+      terms.ForRows(0, terms.rows(), [&](const std::array<int64_t, 3>& at) HWY_ATTR {
+        ScaleRow(row + at[0], terms.row_size(), scales[r], gamma + at[1], terms.row_stride(1),
+                 beta + at[2], terms.row_stride(2), y + at[0]);
+      });
+    }
   }
 }
 
@@ -127,7 +142,7 @@ void SumColumns(const float* rows, int64_t count, const Map& map, float* sums) {
   std::copy_n(partial[0], kColumns, sums);
 }
 
-// CenterRow() for `columns` columns of a matrix whose rows are `step` apart. `rows` gets count *
+// CenterRows() for `columns` columns of a matrix whose rows are `step` apart. `rows` gets count *
 // kColumns floats, `sums` kColumns sums of squares.
 void CenterColumns(const Half* x, int64_t step, int64_t count, int64_t columns, bool subtract_mean,
                    float* rows, float* sums) {
@@ -220,7 +235,7 @@ void NormalizeRows(const Extents& extents, AxisSet axes, bool subtract_mean, Row
   const LoopNest<2> outer(outer_extents, {gamma_strides, beta_strides});
   const int64_t together = outer.row_size();  // rows whose terms are evenly spaced
   ParallelForItems(Count(outer_extents), count * 4, [&](int64_t begin, int64_t end) {
-    float* row = ThreadScratch<float>(ScratchUse::kRow, count);
+    float* values = ThreadScratch<float>(ScratchUse::kRow, count * RowsTogether(count));
     NormalizedRows n = {.count = count,
                         .subtract_mean = subtract_mean,
                         .scale = scale,
@@ -235,7 +250,7 @@ void NormalizeRows(const Extents& extents, AxisSet axes, bool subtract_mean, Row
       outer.ForRows(first / together, first / together + 1, [&](const std::array<int64_t, 2>& at) {
         n.gamma = gamma.values.data() + at[0] + inside * n.gamma_row;
         n.beta = beta.values.data() + at[1] + inside * n.beta_row;
-        HWY_DYNAMIC_DISPATCH(NormalizeEachRow)(n, row);
+        HWY_DYNAMIC_DISPATCH(NormalizeEachRow)(n, values);
       });
     }
   });

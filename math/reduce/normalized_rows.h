@@ -3,6 +3,7 @@
 #ifndef ANEMONE_MATH_REDUCE_NORMALIZED_ROWS_H_
 #define ANEMONE_MATH_REDUCE_NORMALIZED_ROWS_H_
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 
@@ -21,6 +22,12 @@ struct RowScale {
     return square == 0.0f ? 0.0f : 1.0f / std::sqrt(square);
   }
 };
+
+// The rows of `count` elements that are normalized together: a few thousand elements.
+inline constexpr int64_t kMostTogether = 8;
+inline int64_t RowsTogether(int64_t count) {
+  return std::clamp<int64_t>(kMostTogether * 256 / count, 1, kMostTogether);
+}
 
 // `rows` rows of `count` elements, which follow each other.
 struct NormalizedRows {

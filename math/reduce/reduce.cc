@@ -13,6 +13,7 @@
 #define HWY_TARGET_INCLUDE "math/reduce/reduce.cc"
 #include "hwy/foreach_target.h"
 // hwy/foreach_target.h must come before the "-inl" headers.
+#include "math/core/interleave-inl.h"
 #include "math/core/sum-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -64,11 +65,26 @@ HWY_INLINE void ReduceColumns(const R& reduction, const Half* x, int64_t count, 
   }
 }
 
+// Rows of at most so many elements become columns of a small matrix.
+constexpr int64_t kShortRow = 16;
+template <class R>
+HWY_INLINE void ReduceShortRows(const R& reduction, const Half* x, int64_t count, int64_t rows,
+                                Half* y) {
+  constexpr int64_t kTogether = 128;
+  HWY_ALIGN Half columns[kShortRow * kTogether];
+  for (int64_t i = 0; i < rows; i += kTogether) {
+    const int64_t width = HWY_MIN(kTogether, rows - i);
+    SeparateRuns(x + i * count, count, width, columns, kTogether);
+    ReduceColumns(reduction, columns, count, kTogether, width, y + i);
+  }
+}
+
 // Reduces `pieces` rows if inner is 1, else `pieces` columns of one plane.
 template <class R>
 HWY_INLINE void ReducePieces(const R& reduction, const Half* x, int64_t count, int64_t inner,
                              int64_t pieces, Half* y) {
   if (inner != 1) return ReduceColumns(reduction, x, count, inner, pieces, y);
+  if (count <= kShortRow) return ReduceShortRows(reduction, x, count, pieces, y);
   for (int64_t i = 0; i < pieces; ++i) ReduceRow(reduction, x + i * count, count, y + i);
 }
 

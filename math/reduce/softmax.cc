@@ -11,6 +11,7 @@
 #define HWY_TARGET_INCLUDE "math/reduce/softmax.cc"
 #include "hwy/foreach_target.h"
 // hwy/foreach_target.h must come before the "-inl" headers.
+#include "math/core/interleave-inl.h"
 #include "math/reduce/softmax-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -63,6 +64,19 @@ void SoftmaxColumns(const Half* x, Half* y, int64_t count, int64_t stride, int64
   }
 }
 
+// Short rows become columns of a small matrix, so that vectors are full and nothing is summed
+// across lanes.
+void SoftmaxShortRows(const Half* x, Half* y, int64_t rows, int64_t count) {
+  constexpr int64_t kTogether = 128;
+  Half* columns = ThreadScratch<Half>(ScratchUse::kTile, count * kTogether);
+  for (int64_t i = 0; i < rows; i += kTogether) {
+    const int64_t width = HWY_MIN(kTogether, rows - i);
+    SeparateRuns(x + i * count, count, width, columns, kTogether);
+    SoftmaxColumns(columns, columns, count, kTogether, width);
+    InterleaveRuns(columns, kTogether, count, width, y + i * count);
+  }
+}
+
 // NOLINTNEXTLINE(google-readability-namespace-comments)
 }  // namespace anemone::math::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -72,6 +86,7 @@ namespace anemone::math {
 
 HWY_EXPORT(SoftmaxRows);
 HWY_EXPORT(SoftmaxColumns);
+HWY_EXPORT(SoftmaxShortRows);
 
 void Softmax(const Extents& extents, AxisSet axes, absl::Span<const Half> x, absl::Span<Half> y) {
   assert(x.size() == y.size() && static_cast<int64_t>(x.size()) == Count(extents));
@@ -89,9 +104,15 @@ void Softmax(const Extents& extents, AxisSet axes, absl::Span<const Half> x, abs
     return Transpose(moved, Inverse(permutation), rows.span(), y);
   }
   if (run.inner == 1) {
+    constexpr int64_t kShort = 64;
     return ParallelForItems(run.outer, run.count * 4, [&](int64_t begin, int64_t end) {
-      HWY_DYNAMIC_DISPATCH(SoftmaxRows)
-      (x.data() + begin * run.count, y.data() + begin * run.count, end - begin, run.count);
+      const Half* from = x.data() + begin * run.count;
+      Half* to = y.data() + begin * run.count;
+      if (run.count <= kShort && run.outer > 1) {
+        HWY_DYNAMIC_DISPATCH(SoftmaxShortRows)(from, to, end - begin, run.count);
+      } else {
+        HWY_DYNAMIC_DISPATCH(SoftmaxRows)(from, to, end - begin, run.count);
+      }
     });
   }
   constexpr int64_t kStrip = 64;

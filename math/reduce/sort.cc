@@ -1,8 +1,10 @@
 #include "math/reduce/sort.h"
 
 #include <algorithm>
+#include <array>
 #include <cassert>
 #include <functional>
+#include <utility>
 
 #include "math/core/order_key.h"
 #include "math/core/parallel.h"
@@ -31,10 +33,25 @@ void TakeFirst(absl::Span<Place> places, int64_t count, const Before& before) {
   std::sort(places.begin(), end, before);
 }
 
+// Sorts by the keys alone, a byte at a time. Equal keys keep their order. `other` has the size of
+// `places`.
+void SortByKeys(absl::Span<Place> places, absl::Span<Place> other) {
+  constexpr int kByte = 8;
+  for (int shift : {kPlaceBits, kPlaceBits + kByte}) {
+    const auto byte = [shift](Place place) { return place >> shift & 0xff; };
+    std::array<int64_t, 256> next{};
+    for (Place place : places) ++next[byte(place)];
+    int64_t first = 0;
+    for (int64_t& at : next) first += std::exchange(at, first);
+    for (Place place : places) other[next[byte(place)]++] = place;
+    std::swap(places, other);
+  }
+}
+
 // Sorts one line of vectors, whose first element is x[0], and leaves the first spec.count of them
 // at the front of `places`.
 void Order(const SortSpec& spec, const Half* x, int64_t step, int64_t lane_step,
-           absl::Span<Place> places) {
+           absl::Span<Place> places, absl::Span<Place> other) {
   const auto index_of = [&](Place place) {
     return static_cast<int64_t>(PlaceOf(place & kPlaces, spec.last_first));
   };
@@ -45,7 +62,15 @@ void Order(const SortSpec& spec, const Half* x, int64_t step, int64_t lane_step,
     const Place first = spec.lanes.empty() ? 0 : key(spec.lanes[0], i);
     places[i] = first << kPlaceBits | PlaceOf(static_cast<Place>(i), spec.last_first);
   }
-  if (spec.lanes.size() <= 1) return TakeFirst(places, spec.count, std::less<Place>());
+  if (spec.lanes.size() <= 1) {
+    constexpr int64_t kManyPlaces = 128;  // fewer than a counter for each byte takes
+    const auto size = static_cast<int64_t>(places.size());
+    if (size < kManyPlaces || spec.count < size / 2) {
+      return TakeFirst(places, spec.count, std::less<Place>());
+    }
+    if (spec.last_first) std::reverse(places.begin(), places.end());
+    return SortByKeys(places, other);
+  }
   TakeFirst(places, spec.count, [&](Place a, Place b) {
     if ((a ^ b) >> kPlaceBits != 0) return a < b;
     for (int64_t lane : spec.lanes.subspan(1)) {
@@ -71,7 +96,7 @@ void Sort(const SortSpec& spec, const Extents& extents, absl::Span<const Half> x
   lines[sort] = lines[vector] = 1;
   const int64_t work = extents[sort] * (16 + extents[vector]);  // about 16 comparisons per element
   ParallelForItems(Count(lines), work, [&](int64_t begin, int64_t end) {
-    const CallScratch<Place> places(extents[sort]);
+    const CallScratch<Place> places(extents[sort]), other(extents[sort]);
     for (int64_t line = begin; line < end; ++line) {
       const Half* source = x.data();
       Half* target = y.data();
@@ -80,7 +105,7 @@ void Sort(const SortSpec& spec, const Extents& extents, absl::Span<const Half> x
         source += rest % lines[i] * from[i];
         target += rest % lines[i] * to[i];
       }
-      Order(spec, source, from[sort], from[vector], places.span());
+      Order(spec, source, from[sort], from[vector], places.span(), other.span());
       for (int64_t k = 0; k < spec.count; ++k) {
         const auto at = static_cast<int64_t>(PlaceOf(places[k] & kPlaces, spec.last_first));
         if (spec.indices) target[k * to[sort]] = ToHalf(static_cast<float>(at));

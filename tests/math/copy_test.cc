@@ -76,6 +76,45 @@ TEST(Transpose, PlanesOfEdgeSizes) {
   });
 }
 
+// Planes of one axis or several, wide and narrow, in whole tiles and not.
+TEST(Transpose, AllPermutationsOfAnySizes) {
+  for (const Extents& extents : {Extents{3, 2, 70, 4, 9},
+                                 {1, 5, 2, 66, 67},
+                                 {1, 2, 21, 3, 65},
+                                 {2, 1, 300, 5, 2},
+                                 {1, 7, 1, 4, 3}}) {
+    const std::vector<Half> in = Numbers(Count(extents), 1, Contents::kSpecial);
+    const Strides strides = DenseStrides(extents);
+    std::array<int, kRank> permutation = {0, 1, 2, 3, 4};
+    do {
+      Extents out_extents;
+      for (int i = 0; i < kRank; ++i) out_extents[i] = extents[permutation[i]];
+      std::vector<Half> want(in.size());
+      ForEachIndex(out_extents, [&](const Index& index, int64_t position) {
+        int64_t from = 0;
+        for (int i = 0; i < kRank; ++i) from += index[i] * strides[permutation[i]];
+        want[position] = in[from];
+      });
+      ForEachSimdTarget([&] {
+        std::vector<Half> out(in.size() + 1, Half{0x1234});
+        Transpose(extents, permutation, in, absl::MakeSpan(out).subspan(0, in.size()));
+        ASSERT_EQ(out.back().bits, 0x1234);
+        out.pop_back();
+        ASSERT_EQ(out, want);
+      });
+    } while (std::next_permutation(permutation.begin(), permutation.end()));
+  }
+}
+
+TEST(Transpose, ThreadsDoNotShow) {
+  const Extents extents = {1, 3, 4, 100, 130};
+  const std::vector<Half> in = Numbers(Count(extents));
+  std::vector<Half> one(in.size()), many(in.size());
+  WithThreads(1, [&] { Transpose(extents, {1, 0, 4, 3, 2}, in, absl::MakeSpan(one)); });
+  WithThreads(4, [&] { Transpose(extents, {1, 0, 4, 3, 2}, in, absl::MakeSpan(many)); });
+  ExpectSame(many, one);
+}
+
 TEST(Copy, SliceWithStepsForwardAndBack) {
   const Extents in_extents = {2, 1, 5, 6, 9}, starts = {1, 0, 4, 0, 1}, steps = {1, 1, -2, 3, 2};
   const Extents out_extents = {1, 1, 3, 2, 4};
@@ -122,6 +161,28 @@ TEST(Copy, BroadcastAndTile) {
   });
 }
 
+TEST(Copy, EveryBroadcast) {
+  for (const Extents& extents : {Extents{2, 3, 4, 5, 6}, {1, 5, 70, 3, 2}, {1, 2, 3, 50, 1}}) {
+    for (int mask = 0; mask < 32; ++mask) {
+      Extents in_extents = extents;
+      for (int i = 0; i < kRank; ++i) {
+        if (mask >> i & 1) in_extents[i] = 1;
+      }
+      const std::vector<Half> in = Numbers(Count(in_extents), 1, Contents::kSpecial);
+      ForEachSimdTarget([&] {
+        std::vector<Half> out(Count(extents));
+        Broadcast(in_extents, extents, in, absl::MakeSpan(out));
+        ForEachIndex(extents, [&](Index index, int64_t position) {
+          for (int i = 0; i < kRank; ++i) {
+            if (in_extents[i] == 1) index[i] = 0;
+          }
+          ASSERT_EQ(out[position], in[At(in_extents, index)]) << mask;
+        });
+      });
+    }
+  }
+}
+
 // The index of the element that ONNX's Pad copies; -1 for the constant.
 int64_t PadSource(PadMode mode, int64_t at, int64_t size) {
   if (at >= 0 && at < size) return at;
@@ -157,6 +218,34 @@ TEST(Copy, PadEveryMode) {
       }
       ASSERT_EQ(out[position], constant ? kHalfOne : in[At(extents, source)]);
     });
+  }
+}
+
+// Along one axis or all, also cutting off, for rows of a few elements and of many.
+TEST(Copy, PadWithConstantAnyAxes) {
+  for (const Extents& extents : {Extents{2, 3, 4, 5, 6}, {1, 2, 9, 3, 300}, {40, 1, 2, 2, 2}}) {
+    const std::vector<Half> in = Numbers(Count(extents), 1, Contents::kSpecial);
+    for (int mask = 0; mask < 32; ++mask) {
+      for (int sign : {1, -1}) {
+        Extents before{}, after{}, out_extents = extents;
+        for (int i = 0; i < kRank; ++i) {
+          if ((mask >> i & 1) == 0) continue;
+          before[i] = extents[i] > 1 ? sign : 1;
+          after[i] = 2;
+          out_extents[i] += before[i] + after[i];
+        }
+        std::vector<Half> out(Count(out_extents));
+        Pad(extents, before, after, PadMode::kConstant, kHalfOne, in, absl::MakeSpan(out));
+        ForEachIndex(out_extents, [&](Index index, int64_t position) {
+          bool inside = true;
+          for (int i = 0; i < kRank; ++i) {
+            index[i] -= before[i];
+            inside = inside && index[i] >= 0 && index[i] < extents[i];
+          }
+          ASSERT_EQ(out[position], inside ? in[At(extents, index)] : kHalfOne) << mask;
+        });
+      }
+    }
   }
 }
 

@@ -39,6 +39,9 @@ std::vector<Half> Alone(const ElementStep& step, const std::vector<Half>& x,
     case StepKind::kAbs:
       Abs(x, absl::MakeSpan(y));
       break;
+    case StepKind::kRound:
+      ApplyTable(*TableFor({Unary::kRoundHalfAway}), x, absl::MakeSpan(y));
+      break;
     case StepKind::kTable:
       ApplyTable(*step.table, x, absl::MakeSpan(y));
       break;
@@ -59,6 +62,7 @@ std::vector<ElementStep> Kinds(const UnaryTable& table) {
       {.kind = StepKind::kSigmoid},
       {.kind = StepKind::kSilu},
       {.kind = StepKind::kAbs},
+      {.kind = StepKind::kRound},
       {.kind = StepKind::kTable, .table = &table}};
   for (BinaryOp op : {BinaryOp::kAdd, BinaryOp::kSub, BinaryOp::kMul, BinaryOp::kDiv,
                       BinaryOp::kMin, BinaryOp::kMax, BinaryOp::kPow, BinaryOp::kMod,
@@ -91,6 +95,18 @@ TEST(ElementSteps, EachIsItsFunction) {
         }
       }
     }
+  });
+}
+
+// Numbers between integers, halves among them, and every other Half.
+TEST(ElementSteps, RoundsEveryHalf) {
+  std::vector<Half> x(1 << 16), y(x.size());
+  for (size_t i = 0; i < x.size(); ++i) x[i].bits = static_cast<uint16_t>(i);
+  const StepCall calls[] = {
+      {.step = {.kind = StepKind::kRound}, .x = {.data = x.data()}, .to = y.data()}};
+  ForEachSimdTarget([&] {
+    RunSteps(calls, static_cast<int64_t>(x.size()));
+    ExpectSame(y, Alone(calls[0].step, x, {}));
   });
 }
 
@@ -129,41 +145,54 @@ TEST(ElementSteps, ManyAreOneAfterTheOther) {
   });
 }
 
-// Runs that are apart in memory and skip channels, with one operand that has one element per run
-// and one that all runs share. Must equal computing one run after the other.
-TEST(ElementSteps, ManyRunsAreOneAfterTheOther) {
-  constexpr int64_t kRuns = 7, kChannels = 2 * kRuns + 1;
+// Runs that are apart in memory or next to each other, of channels in order or not, with one
+// operand that has one element per run and one that all runs share. Must equal computing one run
+// after the other.
+void CheckRuns(int64_t count, int64_t gap, int64_t channel_step) {
+  constexpr int64_t kRuns = 37, kChannels = 2 * kRuns + 1;
   const std::vector<float> scales = Floats(kChannels, 5), shifts = Floats(kChannels, 6);
+  const int64_t step = count + gap, by_run_step = gap + 1;
+  const std::vector<Half> x = Numbers(kRuns * step, 1), z = Numbers(kRuns * step, 2);
+  const std::vector<Half> by_run = Numbers(by_run_step * kRuns, 3), shared = Numbers(count, 4);
+  const auto calls = [&](int64_t run, std::vector<Half>& kept, std::vector<Half>& y) {
+    return std::vector<StepCall>{
+        {.step = {.firsts = scales.data(), .seconds = shifts.data()},
+         .x = {.data = x.data() + run * step, .run_step = step}},
+        {.step = {.kind = StepKind::kBinary, .op = BinaryOp::kMul},
+         .x = {.step = 0},
+         .z = {.data = by_run.data() + by_run_step * run,
+               .repeated = true,
+               .run_step = by_run_step},
+         .to = kept.data() + run * step},
+        {.step = {.kind = StepKind::kClamp, .first = -1, .second = 2}, .x = {.step = 1}},
+        {.step = {.kind = StepKind::kBinary, .op = BinaryOp::kAdd},
+         .x = {.step = 2},
+         .z = {.data = shared.data()}},
+        {.step = {.kind = StepKind::kBinary, .op = BinaryOp::kSub},
+         .x = {.data = by_run.data(), .repeated = true},
+         .z = {.step = 3}},
+        {.step = {.kind = StepKind::kBinary, .op = BinaryOp::kMax},
+         .x = {.step = 4},
+         .z = {.data = z.data() + run * step, .run_step = step},
+         .to = y.data() + run * step}};
+  };
+  std::vector<Half> kept(x.size()), y(x.size()), want_kept(x.size()), want(x.size());
+  RunSteps(
+      calls(0, kept, y),
+      {.count = count, .runs = kRuns, .step = step, .channel = 1, .channel_step = channel_step});
+  for (int64_t run = 0; run < kRuns; ++run) {
+    RunSteps(calls(run, want_kept, want), {.count = count, .channel = 1 + channel_step * run});
+  }
+  ExpectSame(kept, want_kept);
+  ExpectSame(y, want);
+}
+
+TEST(ElementSteps, ManyRunsAreOneAfterTheOther) {
   ForEachSimdTarget([&] {
-    for (int64_t count : {int64_t{1}, int64_t{49}, int64_t{700}, int64_t{2500}}) {
-      const int64_t step = count + 3;
-      const std::vector<Half> x = Numbers(kRuns * step, 1), z = Numbers(kRuns * step, 2);
-      const std::vector<Half> by_run = Numbers(3 * kRuns, 3), shared = Numbers(count, 4);
-      const auto calls = [&](int64_t run, std::vector<Half>& kept, std::vector<Half>& y) {
-        return std::vector<StepCall>{
-            {.step = {.firsts = scales.data(), .seconds = shifts.data()},
-             .x = {.data = x.data() + run * step, .run_step = step}},
-            {.step = {.kind = StepKind::kBinary, .op = BinaryOp::kMul},
-             .x = {.step = 0},
-             .z = {.data = by_run.data() + 3 * run, .repeated = true, .run_step = 3},
-             .to = kept.data() + run * step},
-            {.step = {.kind = StepKind::kClamp, .first = -1, .second = 2}, .x = {.step = 1}},
-            {.step = {.kind = StepKind::kBinary, .op = BinaryOp::kAdd},
-             .x = {.step = 2},
-             .z = {.data = shared.data()}},
-            {.step = {.kind = StepKind::kBinary, .op = BinaryOp::kMax},
-             .x = {.step = 3},
-             .z = {.data = z.data() + run * step, .run_step = step},
-             .to = y.data() + run * step}};
-      };
-      std::vector<Half> kept(x.size()), y(x.size()), want_kept(x.size()), want(x.size());
-      RunSteps(calls(0, kept, y),
-               {.count = count, .runs = kRuns, .step = step, .channel = 1, .channel_step = 2});
-      for (int64_t run = 0; run < kRuns; ++run) {
-        RunSteps(calls(run, want_kept, want), {.count = count, .channel = 1 + 2 * run});
+    for (int64_t count : {1, 2, 3, 9, 31, 32, 49, 700, 2500}) {
+      for (int64_t gap : {0, 3}) {
+        for (int64_t channel_step : {0, 1, 2}) CheckRuns(count, gap, channel_step);
       }
-      ExpectSame(kept, want_kept);
-      ExpectSame(y, want);
     }
   });
 }

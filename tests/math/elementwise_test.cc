@@ -151,6 +151,22 @@ TEST(Elementwise, EveryBroadcast) {
   }
 }
 
+// Rows of a few elements, of which many are computed at once.
+TEST(Elementwise, BroadcastAlongShortRows) {
+  ForEachSimdTarget([] {
+    for (const Extents& out : {Extents{1, 1, 9, 300, 3}, {1, 5, 40, 7, 1}, {2, 1, 60, 50, 2}}) {
+      for (int mask = 0; mask < 32; ++mask) {
+        Extents b = out;
+        for (int i = 0; i < kRank; ++i) {
+          if (mask >> i & 1) b[i] = 1;
+        }
+        CheckBinary(BinaryOp::kMul, out, b, out, Contents::kNormal, 0);
+        CheckBinary(BinaryOp::kSub, b, out, out, Contents::kNormal, 0);
+      }
+    }
+  });
+}
+
 TEST(Elementwise, WorksInPlace) {
   const Extents e = {1, 1, 3, 5, 7};
   std::vector<Half> a = Numbers(105, 1);

@@ -75,6 +75,15 @@ TEST(Normalize, LayerNormOfEdgeSizes) {
   }
 }
 
+TEST(Normalize, ManyRows) {
+  for (int64_t size : {17, 24, 128, 300, 3000}) {
+    const std::vector<float> gamma = Floats(size, 2), beta = Floats(21, 3);
+    const Extents term = {1, 1, 1, 1, size}, by_row = {1, 1, 1, 21, 1};
+    Check({1, 1, 2, 21, size}, AxisSet({kAxisW}), {}, {gamma, term}, {beta, by_row});
+    Check({1, 1, 2, 21, size}, AxisSet({kAxisW}), {1e-3f, false}, {}, {beta, by_row});
+  }
+}
+
 TEST(Normalize, AnySetOfAxesWithoutTerms) {
   for (int mask = 1; mask < 32; ++mask) {
     AxisSet axes;

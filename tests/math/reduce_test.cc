@@ -100,6 +100,17 @@ TEST(Reduce, EdgeSizesAlongAndAcross) {
   }
 }
 
+TEST(Reduce, ManyShortRows) {
+  for (ReduceOp op : kOps) {
+    SCOPED_TRACE(static_cast<int>(op));
+    for (int64_t size : {1, 2, 3, 5, 8, 15, 16, 17}) {
+      const std::vector<Half> x = Numbers(300 * size);
+      std::vector<Half> first;
+      ForEachSimdTarget([&] { Check(op, {1, 3, 1, 100, size}, AxisSet({kAxisW}), x, &first); });
+    }
+  }
+}
+
 TEST(Reduce, OneRoundingAtTheEnd) {
   ForEachSimdTarget([] {
     std::vector<Half> y(1);

@@ -45,6 +45,29 @@ TEST(Resize, NearestRepeatsRowsOfAnyLength) {
   });
 }
 
+// Many small planes, with rows in any order.
+TEST(Resize, NearestOfManyPlanes) {
+  constexpr int64_t kPlanes = 150;
+  for (const std::vector<int32_t>& rows : {std::vector<int32_t>{0, 0, 1, 1, 2, 2}, {2, 0, 2}}) {
+    for (int64_t width : {5, 7, 40}) {
+      std::vector<int32_t> columns;
+      for (int32_t j = 0; j < 2 * width; ++j) columns.push_back(j / 2);
+      const std::vector<Half> x = Numbers(kPlanes * 3 * width, 1, Contents::kSpecial);
+      std::vector<Half> want;
+      for (int64_t plane = 0; plane < kPlanes; ++plane) {
+        for (int32_t row : rows) {
+          for (int32_t column : columns) want.push_back(x[(plane * 3 + row) * width + column]);
+        }
+      }
+      ForEachSimdTarget([&] {
+        std::vector<Half> y(want.size());
+        ResizeNearest({kPlanes, 3, width}, rows, columns, x, absl::MakeSpan(y));
+        ASSERT_EQ(y, want) << width;
+      });
+    }
+  }
+}
+
 TEST(Resize, NearestFinishesEveryElementOnce) {
   const std::vector<int32_t> rows = {0, 0, 1, 1}, columns = {2, 0, 1};
   const std::vector<Half> x = Numbers(5 * 2 * 3, 1);

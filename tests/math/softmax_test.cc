@@ -47,6 +47,37 @@ TEST(Softmax, RowsOfEdgeSizes) {
   });
 }
 
+// Vectors have elements of many rows. In place.
+TEST(Softmax, ManyShortRows) {
+  ForEachSimdTarget([] {
+    for (int64_t size : {1, 2, 3, 4, 5, 7, 8, 9, 21, 56, 63, 64, 65}) {
+      for (int64_t rows : {1, 2, 127, 128, 300}) {
+        const std::vector<Half> x = Numbers(rows * size);
+        std::vector<Half> y = x;
+        y.push_back(Half{0x1234});
+        const absl::Span<Half> all = absl::MakeSpan(y).subspan(0, rows * size);
+        Softmax({1, 1, rows, 1, size}, AxisSet({kAxisW}), all, all);
+        for (int64_t r = 0; r < rows; ++r) {
+          ExpectClose({y.begin() + r * size, y.begin() + (r + 1) * size},
+                      Reference({x.begin() + r * size, x.begin() + (r + 1) * size}), kStep);
+        }
+        EXPECT_EQ(y.back().bits, 0x1234);
+      }
+    }
+  });
+}
+
+TEST(Softmax, ThreadsDoNotShow) {
+  for (int64_t size : {4, 21, 100}) {
+    const Extents extents = {1, 1, 1, 5000, size};
+    const std::vector<Half> x = Numbers(Count(extents));
+    std::vector<Half> one(x.size()), many(x.size());
+    WithThreads(1, [&] { Softmax(extents, AxisSet({kAxisW}), x, absl::MakeSpan(one)); });
+    WithThreads(4, [&] { Softmax(extents, AxisSet({kAxisW}), x, absl::MakeSpan(many)); });
+    ExpectSame(many, one);
+  }
+}
+
 TEST(Softmax, AnySetOfAxes) {
   const Extents extents = {2, 3, 4, 5, 7};
   const Strides strides = DenseStrides(extents);

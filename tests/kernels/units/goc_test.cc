@@ -27,6 +27,13 @@ const std::vector<Case> kGocCases = {
      .units = {"GOC"},
      .low = 0.1f,
      .high = 2},
+    {.name = "batch_norm_of_planes_of_one_element",
+     .model = "(float[70,130,1,1] x) => (float[70,130,1,1] y) "
+              "<float[130] s, float[130] b, float[130] m, float[130] v> "
+              "{ y = BatchNormalization(x, s, b, m, v) }",
+     .units = {"GOC"},
+     .low = 0.1f,
+     .high = 2},
     {.name = "batch_norm_rank_5",
      .model = "(float[2,5,3,4,6] x) => (float[2,5,3,4,6] y) "
               "<float[5] s, float[5] b, float[5] m, float[5] v> "
