@@ -66,7 +66,10 @@ class PlainPart::Reader {
   }
 
   bool ReadNode(const onnx::NodeProto& node) {
-    Step step{.label = absl::StrCat("node '", node.name(), "' (", node.op_type(), ")")};
+    const std::string& made = node.output_size() > 0 ? node.output(0) : node.name();
+    Step step{.label = node.name().empty()
+                           ? absl::StrCat("node (", node.op_type(), ") that makes '", made, "'")
+                           : absl::StrCat("node '", node.name(), "' (", node.op_type(), ")")};
     std::vector<PlainValue> inputs;
     for (const std::string& name : node.input()) {
       const auto found = places_.find(name);

@@ -121,15 +121,20 @@ class Scheduler::Runner {
         "value '", s_.graph_.values[value].name, "'");
   }
 
-  absl::Status Cross(ValueId value, const Tensor& tensor) {
+  // An error if the value is not as it was planned. It must have known dims.
+  absl::Status CheckPlanned(ValueId value, const Tensor& tensor) const {
     const Value& planned = s_.graph_.values[value];
-    if (!HasDims(planned, tensor.dims()) || tensor.type() != planned.type) {
-      return absl::InternalError(
-          absl::StrCat(PlaceOfValue(value), ": made as ", DataTypeName(tensor.type()), " ",
-                       DimsToString(tensor.dims()), ", planned as ", DataTypeName(planned.type),
-                       " ", DimsToString(planned.dims()),
-                       "; the model declares a wrong type or shape; remove the declaration"));
-    }
+    if (HasDims(planned, tensor.dims()) && tensor.type() == planned.type) return absl::OkStatus();
+    return absl::InternalError(
+        absl::StrCat(PlaceOfValue(value), ": made as ", DataTypeName(tensor.type()), " ",
+                     DimsToString(tensor.dims()), ", planned as ", DataTypeName(planned.type), " ",
+                     DimsToString(planned.dims()),
+                     "; the model declares a wrong type or shape; remove the declaration"));
+  }
+
+  absl::Status Cross(ValueId value, const Tensor& tensor) {
+    ANEMONE_RETURN_IF_ERROR(CheckPlanned(value, tensor));
+    const Value& planned = s_.graph_.values[value];
     const absl::Time start = Begun();
     math::Tally tally;
     ToSurface(tensor, s_.surfaces_.layout[value], SurfaceOf(value).data(),
@@ -280,6 +285,7 @@ class Scheduler::Runner {
     std::vector<Tensor> inputs;
     for (ValueId v : segment.inputs) {
       ANEMONE_ASSIGN_OR_RETURN(Tensor tensor, state_.values[v].ToTensor());
+      if (s_.graph_.values[v].is_static()) ANEMONE_RETURN_IF_ERROR(CheckPlanned(v, tensor));
       inputs.push_back(std::move(tensor));
     }
     ANEMONE_ASSIGN_OR_RETURN(std::vector<Tensor> results, part.Run(std::move(inputs)));

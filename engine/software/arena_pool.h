@@ -1,7 +1,8 @@
 // engine/software/arena_pool.h: memory for the intermediate values of runs. The programs of a
 // device share it: those that run one after another have the memory of the largest.
 //
-//   Arena arena = pool.Take(halves, nullptr);  // its data is null if there is no memory for it
+//   ArenaPool pool;
+//   Arena arena = pool.Take(/*halves=*/4096, nullptr);  // its data is null without memory for it
 //   pool.GiveBack(std::move(arena));
 #ifndef ANEMONE_ENGINE_SOFTWARE_ARENA_POOL_H_
 #define ANEMONE_ENGINE_SOFTWARE_ARENA_POOL_H_

@@ -249,7 +249,7 @@ class Run(CliTest):
                             ("max_abs=-1", "want an error of at least 0, got '-1'")):
             self.expect_error(anemone("run", path, "--compare", "--tolerance", bound), told, code=2)
 
-    def test_an_error_of_onnx_runtime_names_a_node_without_a_name(self):
+    def test_an_error_of_a_run_on_the_cpu_names_a_node_without_a_name(self):
         index = helper.make_tensor_value_info("i", onnx.TensorProto.INT64, [1])
         path = self.write(model([helper.make_node("Relu", ["x"], ["a"]), helper.make_node("Gather", ["a", "i"], ["y"])],
                                 [tensor("x", [4]), index], [tensor("y", [1])]))
@@ -257,7 +257,7 @@ class Run(CliTest):
         for words in ([], ["--policy", "cpu"]):
             with self.subTest(words=words):
                 self.expect_error(anemone("run", path, "--input", f"i={self.folder / 'i.npy'}", *words),
-                                  "idx=9", "the failed node is node (Gather) that makes 'y'")
+                                  "idx=9", "node (Gather) that makes 'y'")
 
     def test_an_error_of_onnx_runtime_has_the_right_remedy(self):
         """It made the node, refuses a constant, or runs a node that it made of the user's."""

@@ -172,7 +172,7 @@ class Zoo(CliTest):
             self.put("large.onnx", relu((1, 400_000_000)))
             lines = self.zoo("--memory-limit", "1G", "--run", code=1)
             self.assertEqual(("ok", "out-of-memory"), (lines["net.onnx"]["status"], lines["large.onnx"]["status"]))
-            line = self.zoo("--memory-limit", "20M", "--policy", "cpu", code=1)["net.onnx"]
+            line = self.zoo("--memory-limit", "30M", "--policy", "cpu", code=1)["net.onnx"]
             self.assertEqual("out-of-memory", line["status"])  # not even a library can be loaded
 
     def test_finished_models_are_not_repeated(self):

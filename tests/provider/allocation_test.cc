@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "anemone/session.h"
 #include "engine/device.h"
 #include "engine/surface.h"
 #include "importer/importer.h"
@@ -18,13 +19,16 @@
 
 namespace {
 std::atomic<bool> counting{false};
-std::atomic<int> allocations{0};
+std::atomic<int> allocations{0}, large_allocations{0};
 }  // namespace
 
 #if defined(__GLIBC__) && !defined(ANEMONE_SANITIZED)
 #define ANEMONE_COUNTS_ALLOCATIONS 1
-static void Count() {
-  if (counting) ++allocations;
+static void Count(size_t size) {
+  constexpr size_t kLarge = 100'000;
+  if (!counting) return;
+  ++allocations;
+  if (size >= kLarge) ++large_allocations;
 }
 
 // The C library's functions that implement malloc() and others.
@@ -35,19 +39,19 @@ void* __libc_realloc(void* memory, size_t size);       // NOLINT(bugprone-reserv
 void* __libc_memalign(size_t alignment, size_t size);  // NOLINT(bugprone-reserved-identifier)
 
 void* malloc(size_t size) {
-  Count();
+  Count(size);
   return __libc_malloc(size);
 }
 void* calloc(size_t nmemb, size_t size) {
-  Count();
+  Count(nmemb * size);
   return __libc_calloc(nmemb, size);
 }
 void* realloc(void* ptr, size_t size) {
-  Count();
+  Count(size);
   return __libc_realloc(ptr, size);
 }
 void* aligned_alloc(size_t alignment, size_t size) {
-  Count();
+  Count(size);
   return __libc_memalign(alignment, size);
 }
 }
@@ -140,6 +144,30 @@ TEST_P(AllocationTest, ARunAllocatesNothing) {
     counting = false;
     EXPECT_GE(allocations, 1);
   });
+}
+
+// A value that leaves the engine for a CPU segment uses the memory of the last run. The output is
+// the caller's, so that it is new in each run.
+TEST(SessionAllocation, ValuesBetweenSegmentsUseMemoryOfTheLastRun) {
+#ifndef ANEMONE_COUNTS_ALLOCATIONS
+  GTEST_SKIP() << "the sanitizer has an allocator of its own";
+#endif
+  const auto session = Session::LoadBytes(
+      ModelOfText("(float[1,8,64,64] x) => (float[1,8,64,64] y) {"
+                  "  a = Sigmoid(x)"
+                  "  b = MaxPool<kernel_shape = [3,3], pads = [1,1,1,1]>(a) y = Sigmoid(b) }")
+          .SerializeAsString(),
+      {.policy = "refuse:Pooling", .threads = 1});
+  ASSERT_TRUE(session.ok()) << session.status();
+  const Tensor x = Tensor::Zeros(DataType::kFloat, {1, 8, 64, 64});
+  for (int run = 0; run < 3; ++run) {
+    counting = run == 2;
+    large_allocations = 0;
+    const auto outputs = session->Run({{"x", x}});
+    counting = false;
+    ASSERT_TRUE(outputs.ok()) << outputs.status();
+  }
+  EXPECT_EQ(large_allocations, 1);
 }
 
 INSTANTIATE_TEST_SUITE_P(Networks, AllocationTest, testing::ValuesIn(kCases),

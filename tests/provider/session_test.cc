@@ -228,6 +228,26 @@ TEST(Session, AnEmptyBatchRunsOnTheCpu) {
   EXPECT_THAT(got->at("z").dims(), ElementsAre(4, 0));
 }
 
+// Compress makes fewer rows than the model declares. The segment behind it runs without ONNX
+// Runtime, and must not read the rows that are missing.
+TEST(Session, AValueThatIsNotAsDeclaredIsAnErrorForASegmentOfMoves) {
+  auto session = Session::LoadBytes(
+      BytesOfText("(int64[8,4] x, bool[8] keep, float[8,4] f) => (int64[8,1] y) <int64[8,4] c> {"
+                  "  c = Compress<axis = 0>(x, keep) sum = ReduceSum<keepdims = 0>(c)"
+                  "  s = Cast<to = 1>(sum) lo = Constant<value_float = -1.0>()"
+                  "  hi = Constant<value_float = 1.0>() t = Clip(s, lo, hi) a = Add(f, t)"
+                  "  b = Sigmoid(a) i = ArgMax<axis = 1>(b) y = GatherElements<axis = 1>(c, i) }"),
+      {});
+  ASSERT_TRUE(session.ok()) << session.status();
+  Tensor keep = Tensor::Zeros(DataType::kBool, {8});
+  keep.mutable_data<uint8_t>()[5] = 1;
+  EXPECT_THAT(session->Run({{"x", Tensor::Zeros(DataType::kInt64, {8, 4})},
+                            {"keep", keep},
+                            {"f", Tensor::Zeros(DataType::kFloat, {8, 4})}}),
+              StatusIs(absl::StatusCode::kInternal,
+                       HasSubstr("value 'c': made as int64 1x4, planned as int64 8x4")));
+}
+
 TEST(Session, TracesSegmentsCrossingsAndUnits) {
   auto session = Session::LoadBytes(BytesOfText(kThreePieces), {.policy = "refuse:Pooling"});
   ASSERT_TRUE(session.ok()) << session.status();
