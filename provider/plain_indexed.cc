@@ -17,11 +17,11 @@
 namespace anemone {
 namespace {
 
-using Dims = std::vector<int64_t>;
+using Sizes = std::vector<int64_t>;
 using Operands = absl::Span<const Tensor* const>;
 using Step = std::optional<PlainStep>;
 
-int64_t Product(Dims::const_iterator begin, Dims::const_iterator end) {
+int64_t Product(Sizes::const_iterator begin, Sizes::const_iterator end) {
   return std::accumulate(begin, end, int64_t{1}, std::multiplies<>());
 }
 
@@ -34,9 +34,9 @@ std::optional<int64_t> AxisOf(const PlainNode& node, size_t rank) {
 
 // The indices from 0 along an axis of `size`. kInvalidArgument, in ONNX Runtime's words: one is
 // outside.
-absl::StatusOr<Dims> IndicesFromZero(const Tensor& indices, int64_t size,
-                                     const std::string& label) {
-  Dims all(indices.elements());
+absl::StatusOr<Sizes> IndicesFromZero(const Tensor& indices, int64_t size,
+                                      const std::string& label) {
+  Sizes all(indices.elements());
   for (size_t i = 0; i < all.size(); ++i) {
     const auto at = static_cast<int64_t>(i);
     const int64_t index =
@@ -53,10 +53,10 @@ absl::StatusOr<Dims> IndicesFromZero(const Tensor& indices, int64_t size,
 
 absl::StatusOr<Tensor> Gathered(const Tensor& x, int64_t axis, const Tensor& indices,
                                 const std::string& label) {
-  const Dims& from = x.dims();
-  absl::StatusOr<Dims> all = IndicesFromZero(indices, from[axis], label);
+  const Sizes& from = x.dims();
+  absl::StatusOr<Sizes> all = IndicesFromZero(indices, from[axis], label);
   if (!all.ok()) return all.status();
-  Dims dims(from.begin(), from.begin() + axis);
+  Sizes dims(from.begin(), from.begin() + axis);
   dims.insert(dims.end(), indices.dims().begin(), indices.dims().end());
   dims.insert(dims.end(), from.begin() + axis + 1, from.end());
   Tensor made = Tensor::Uninitialized(x.type(), std::move(dims));
@@ -75,7 +75,7 @@ absl::StatusOr<Tensor> Gathered(const Tensor& x, int64_t axis, const Tensor& ind
 }
 
 // Whether indices of `dims` fit an array, along the axes that they do not index.
-bool AreWithin(const Dims& dims, const Dims& array, int64_t axis) {
+bool AreWithin(const Sizes& dims, const Sizes& array, int64_t axis) {
   if (dims.size() != array.size()) return false;
   for (size_t i = 0; i < dims.size(); ++i) {
     if (dims[i] > array[i] && static_cast<int64_t>(i) != axis) return false;
@@ -86,9 +86,9 @@ bool AreWithin(const Dims& dims, const Dims& array, int64_t axis) {
 // Calls visit(at, place) for each index, in order: where it is, and the place in an array of `dims`
 // that it means.
 template <class Visit>
-absl::Status ForEachIndexed(const Dims& dims, int64_t axis, const Tensor& indices,
+absl::Status ForEachIndexed(const Sizes& dims, int64_t axis, const Tensor& indices,
                             const std::string& label, const Visit& visit) {
-  absl::StatusOr<Dims> all = IndicesFromZero(indices, dims[axis], label);
+  absl::StatusOr<Sizes> all = IndicesFromZero(indices, dims[axis], label);
   if (!all.ok()) return all.status();
   StridedView rows{.start = 0, .steps = StepsOf(dims)};
   const int64_t step = std::exchange(rows.steps[axis], 0);
@@ -124,7 +124,7 @@ std::string TextOr(const PlainNode& node, absl::string_view name, const char* ot
 
 }  // namespace
 
-PlainStep MovedStep(const PlainNode& node, Dims dims, StridedView view) {
+PlainStep MovedStep(const PlainNode& node, Sizes dims, StridedView view) {
   const auto run = [dims, view = std::move(view)](Operands x) {
     return MovedElements(*x[0], dims, view);
   };
@@ -133,7 +133,7 @@ PlainStep MovedStep(const PlainNode& node, Dims dims, StridedView view) {
 
 // Constants of one element are written like that (importer/write/to_onnx.h).
 Step ConstantOfShapeStep(const PlainNode& node) {
-  const std::optional<Dims> dims = node.Ints(0);
+  const std::optional<Sizes> dims = node.Ints(0);
   if (!dims || !ElementCount(*dims).ok()) return std::nullopt;
   Tensor element = Tensor::Zeros(DataType::kFloat, {1});
   if (const auto* value = FindAttribute(node.proto, "value")) {
@@ -148,7 +148,7 @@ Step ConstantOfShapeStep(const PlainNode& node) {
 }
 
 Step GatherStep(const PlainNode& node) {
-  const std::optional<Dims>& from = node.inputs[0].dims;
+  const std::optional<Sizes>& from = node.inputs[0].dims;
   if (!node.Has(1) || !IsIndex(node.type(1)) || !from || BitsOf(node.type(0)) < 8) {
     return std::nullopt;
   }
@@ -156,7 +156,7 @@ Step GatherStep(const PlainNode& node) {
   if (!axis) return std::nullopt;
   PlainStep step{.type = node.type(0)};
   if (node.inputs[1].dims) {
-    step.dims = Dims(from->begin(), from->begin() + *axis);
+    step.dims = Sizes(from->begin(), from->begin() + *axis);
     step.dims->insert(step.dims->end(), node.dims(1).begin(), node.dims(1).end());
     step.dims->insert(step.dims->end(), from->begin() + *axis + 1, from->end());
   }
@@ -168,7 +168,7 @@ Step GatherStep(const PlainNode& node) {
 
 Step GatherElementsStep(const PlainNode& node) {
   if (!node.IsKnown() || node.inputs.size() != 2 || !IsIndex(node.type(1))) return std::nullopt;
-  const Dims &from = node.dims(0), &dims = node.dims(1);
+  const Sizes &from = node.dims(0), &dims = node.dims(1);
   const std::optional<int64_t> axis = AxisOf(node, from.size());
   if (!axis || !AreWithin(dims, from, *axis)) return std::nullopt;
   return PlainStep{
@@ -188,11 +188,11 @@ Step GatherElementsStep(const PlainNode& node) {
 
 // Of a constant element around the array.
 Step PadStep(const PlainNode& node) {
-  const std::optional<Dims> pads = node.Ints(1);
+  const std::optional<Sizes> pads = node.Ints(1);
   if (!node.IsKnown() || !pads || node.Has(3) || TextOr(node, "mode", "constant") != "constant") {
     return std::nullopt;
   }
-  Dims dims = node.dims(0);
+  Sizes dims = node.dims(0);
   const size_t rank = dims.size();
   if (pads->size() != 2 * rank || *std::min_element(pads->begin(), pads->end()) < 0) {
     return std::nullopt;
@@ -222,7 +222,7 @@ Step PadStep(const PlainNode& node) {
 
 Step ScatterElementsStep(const PlainNode& node) {
   if (!node.IsKnown() || node.inputs.size() != 3 || !IsIndex(node.type(1))) return std::nullopt;
-  const Dims &dims = node.dims(0), &listed = node.dims(1);
+  const Sizes &dims = node.dims(0), &listed = node.dims(1);
   const std::optional<int64_t> axis = AxisOf(node, dims.size());
   if (!axis || node.type(2) != node.type(0) || node.dims(2) != listed) return std::nullopt;
   if (!AreWithin(listed, dims, *axis) || TextOr(node, "reduction", "none") != "add") {
@@ -242,21 +242,21 @@ Step ScatterNDStep(const PlainNode& node) {
   if (!node.IsKnown() || node.inputs.size() != 3 || node.type(1) != DataType::kInt64) {
     return std::nullopt;
   }
-  const Dims &dims = node.dims(0), &listed = node.dims(1);
+  const Sizes &dims = node.dims(0), &listed = node.dims(1);
   if (node.type(2) != node.type(0) || TextOr(node, "reduction", "none") != "none" ||
       listed.empty()) {
     return std::nullopt;
   }
   const int64_t depth = listed.back();
   if (depth < 1 || depth > static_cast<int64_t>(dims.size())) return std::nullopt;
-  Dims want(listed.begin(), listed.end() - 1);
+  Sizes want(listed.begin(), listed.end() - 1);
   want.insert(want.end(), dims.begin() + depth, dims.end());
   if (node.dims(2) != want) return std::nullopt;
   return PlainStep{node.type(0), dims,
                    [depth, label = node.label](Operands x) -> absl::StatusOr<Tensor> {
                      Tensor made = x[0]->Copy();
                      const Tensor updates = x[2]->is_fill() ? x[2]->Copy() : *x[2];
-                     const Dims& sizes = made.dims();
+                     const Sizes& sizes = made.dims();
                      const int64_t count = x[1]->elements() / depth;
                      const size_t row = count == 0 ? 0 : updates.bytes().size() / count;
                      auto* const to = made.mutable_data<std::byte>();
@@ -279,13 +279,13 @@ Step ScatterNDStep(const PlainNode& node) {
 
 Step SplitStep(const PlainNode& node) {
   if (!node.IsKnown()) return std::nullopt;
-  Dims dims = node.dims(0);
+  Sizes dims = node.dims(0);
   const std::optional<int64_t> axis = AxisOf(node, dims.size());
   if (!axis) return std::nullopt;
   const int64_t count = node.proto.output_size(), size = dims[*axis];
-  Dims sizes(count, (size + count - 1) / count);
+  Sizes sizes(count, (size + count - 1) / count);
   sizes.back() = size - sizes.front() * (count - 1);
-  if (node.inputs.size() > 1) sizes = node.Ints(1).value_or(Dims());
+  if (node.inputs.size() > 1) sizes = node.Ints(1).value_or(Sizes());
   if (static_cast<int64_t>(sizes.size()) != count ||
       std::count_if(sizes.begin(), sizes.end(), [](int64_t n) { return n < 0; }) > 0 ||
       std::accumulate(sizes.begin(), sizes.end(), int64_t{0}) != size) {
@@ -300,17 +300,17 @@ Step SplitStep(const PlainNode& node) {
 
 Step TransposeStep(const PlainNode& node) {
   if (!node.IsKnown()) return std::nullopt;
-  const Dims& from = node.dims(0);
-  Dims order(from.size());
+  const Sizes& from = node.dims(0);
+  Sizes order(from.size());
   std::iota(order.rbegin(), order.rend(), 0);
   if (const auto* perm = FindAttribute(node.proto, "perm")) {
     order.assign(perm->ints().begin(), perm->ints().end());
   }
-  Dims sorted = order;
+  Sizes sorted = order;
   std::sort(sorted.begin(), sorted.end());
   if (sorted.size() != from.size()) return std::nullopt;
-  const Dims steps = StepsOf(from);
-  Dims dims;
+  const Sizes steps = StepsOf(from);
+  Sizes dims;
   StridedView view;
   for (size_t i = 0; i < order.size(); ++i) {
     if (sorted[i] != static_cast<int64_t>(i)) return std::nullopt;

@@ -51,7 +51,7 @@ std::optional<std::string> PresentOf(const NamePair& row, const std::string& inp
   return absl::StrCat(present.substr(0, present.size() - 1), input.substr(stem.size()));
 }
 
-std::optional<size_t> IndexOf(Ports ports, absl::string_view name) {
+std::optional<size_t> PortIndexOf(Ports ports, absl::string_view name) {
   const PortInfo* found = FindPort(ports, name);
   if (found == nullptr) return std::nullopt;
   return static_cast<size_t>(found - ports.data());
@@ -101,7 +101,7 @@ absl::Status Bad(const std::string& past, const std::string& present, absl::stri
 absl::StatusOr<size_t> PortNamed(const std::string& past, const std::string& present,
                                  const std::string& name, const char* side, const Graph& graph,
                                  Ports ports) {
-  if (const auto found = IndexOf(ports, name)) return *found;
+  if (const auto found = PortIndexOf(ports, name)) return *found;
   if (BodyHas(graph, name)) {
     return Bad(past, present,
                absl::StrCat("'", Printable(name),
@@ -153,7 +153,7 @@ std::vector<StatePair> UsualStatePairs(Ports inputs, Ports outputs) {
   for (size_t i = 0; i < inputs.size(); ++i) {
     for (const NamePair& row : kNamePairs) {
       const auto present = PresentOf(row, inputs[i].name);
-      const auto output = present ? IndexOf(outputs, *present) : std::nullopt;
+      const auto output = present ? PortIndexOf(outputs, *present) : std::nullopt;
       if (!output || !Fit(inputs[i], outputs[*output]) || !used.insert(*output).second) continue;
       pairs.push_back({i, *output});
       break;
