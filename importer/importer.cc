@@ -60,7 +60,9 @@ absl::StatusOr<Model> Simplified(Model model, const ImportOptions& options) {
 
 std::vector<std::string> KeptInputs(const ImportOptions& options) {
   std::vector<std::string> kept = options.overridable;
-  kept.insert(kept.end(), options.given_inputs.begin(), options.given_inputs.end());
+  for (const std::string& name : options.given_inputs) {
+    if (name != kAllOverridable) kept.push_back(name);  // an input of that name, not all of them
+  }
   return kept;
 }
 

@@ -194,7 +194,7 @@ Step PadStep(const PlainNode& node) {
   }
   Sizes dims = node.dims(0);
   const size_t rank = dims.size();
-  if (pads->size() != 2 * rank || *std::min_element(pads->begin(), pads->end()) < 0) {
+  if (rank == 0 || pads->size() != 2 * rank || *std::min_element(pads->begin(), pads->end()) < 0) {
     return std::nullopt;
   }
   Tensor element = Tensor::Zeros(node.type(0), {1});
@@ -270,8 +270,8 @@ Step ScatterNDStep(const PlainNode& node) {
                          }
                          place = place * sizes[k] + (index < 0 ? index + sizes[k] : index);
                        }
-                       if (row > 0)
-                         std::memcpy(to + place * row, updates.bytes().data() + i * row, row);
+                       if (row == 0) continue;
+                       std::memcpy(to + place * row, updates.bytes().data() + i * row, row);
                      }
                      return made;
                    }};

@@ -2,6 +2,7 @@
 #ifndef ANEMONE_PROVIDER_RUN_STATE_H_
 #define ANEMONE_PROVIDER_RUN_STATE_H_
 
+#include <atomic>
 #include <cstdint>
 #include <mutex>
 #include <optional>
@@ -42,7 +43,9 @@ struct Scheduler::RunState {
   Tensor RoomFor(DataType type, const std::vector<int64_t>& dims) {
     const std::scoped_lock lock(rooms_mutex);
     for (const Tensor& room : rooms) {
-      if (room.type() == type && room.dims() == dims && room.is_sole_owner()) return room;
+      if (room.type() != type || room.dims() != dims || !room.is_sole_owner()) continue;
+      std::atomic_thread_fence(std::memory_order_acquire);  // what others read of it is behind us
+      return room;
     }
     return rooms.emplace_back(Tensor::Uninitialized(type, dims));
   }

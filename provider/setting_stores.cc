@@ -6,6 +6,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "base/byte_sizes.h"
 #include "base/deadline.h"
@@ -202,7 +203,9 @@ absl::Status StoreOverridable(Settings& settings, const std::string& value) {
 // Equal for two orders of the same names.
 std::string OverridableKey(const Settings& settings) {
   const std::set<std::string> names(settings.overridable.begin(), settings.overridable.end());
-  return absl::StrJoin(names, ",");
+  return absl::StrJoin(names, "", [](std::string* to, const std::string& name) {
+    absl::StrAppend(to, to->empty() ? "" : ",", absl::StrReplaceAll(name, {{",", "\\,"}}));
+  });
 }
 
 std::string TargetKey(const Settings& settings) {

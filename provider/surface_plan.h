@@ -29,7 +29,7 @@ std::vector<RowWrite> RowWritesOf(const Graph& graph, const Segment& segment);
 std::vector<std::vector<int>> DependenciesOf(const Plan& plan, const Graph& graph);
 
 // By segment: the values that no other segment reads after it, in whatever order independent
-// segments run. Inputs and outputs of the graph are among none.
+// segments run. Never inputs or outputs of the graph.
 std::vector<std::vector<ValueId>> LastReadsOf(const Plan& plan, const Graph& graph,
                                               const std::vector<std::vector<int>>& dependencies);
 

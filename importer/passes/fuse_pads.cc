@@ -11,7 +11,7 @@ namespace anemone {
 namespace {
 
 // The pads of a Pad node with zeros along all axes but the first two: before, then after each.
-// None if it is another Pad, removes something, or is not constant.
+// nullopt if its mode or value is another, it removes elements, or its pads are not constant.
 std::optional<std::vector<int64_t>> SpatialZeroPads(const GraphEditor& g, const Node& pad,
                                                     size_t spatial) {
   if (StringOr(pad, "mode", "constant") != "constant") return std::nullopt;

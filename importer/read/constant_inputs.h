@@ -12,7 +12,7 @@
 
 namespace anemone {
 
-// In the place of a name: all of them stay inputs.
+// Instead of a name: keeps all of them as inputs.
 inline constexpr char kAllOverridable[] = "all";
 
 // UsageError: one of `names` is no input with a default. Lists those that the model has, and those

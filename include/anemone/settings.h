@@ -60,8 +60,8 @@ struct Settings {
   std::map<std::string, std::string> state;
 
   // Initializers that the model also lists as inputs, from IR version 4: those named here stay
-  // inputs with a default, which a run may give; {"all"} stands for all. Others are constants, as
-  // all weights should be: a convolution whose kernel is an input runs on the CPU.
+  // inputs with a default, which a run may give; {"all"} stands for all. Others are constants:
+  // a convolution whose kernel is an input runs on the CPU.
   std::vector<std::string> overridable;
 
   // The output `logits` of a language model, batch x tokens x vocabulary, is computed and returned

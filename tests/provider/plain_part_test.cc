@@ -273,6 +273,7 @@ TEST(PlainPart, OthersNeedASession) {
                    "{ y = ScatterElements<reduction = \"max\">(x, i, u) }"),
             nullptr);
   EXPECT_EQ(PartOf("(int64[4] x) => (int64[2] a, int64[2] b) { a, b = TopK(x, x) }"), nullptr);
+  EXPECT_EQ(PartOf("(int64 x) => (int64 y) <int64[0] pads = {}> { y = Pad(x, pads) }"), nullptr);
 }
 
 // A user whose machine has no ONNX Runtime, or whose memory is short, runs a language model.
