@@ -389,8 +389,8 @@ void ShortRows(Report& report) {
             });
   }
   for (int64_t size : {7, 20, 80}) {
-    std::vector<int32_t> twice;
-    for (int32_t i = 0; i < 2 * size; ++i) twice.push_back(i / 2);
+    std::vector<int32_t> twice(2 * size);
+    for (size_t i = 0; i < twice.size(); ++i) twice[i] = static_cast<int32_t>(i / 2);
     const ResizeShape shape{.planes = 96, .in_h = size, .in_w = size};
     measure("nearest resize by 2, 96x" + std::to_string(size) + "x" + std::to_string(size),
             96 * size * size, 4 * 96 * size * size,

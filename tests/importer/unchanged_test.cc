@@ -12,6 +12,7 @@ const Graph& BodyOf(const Node& node) { return *BodiesOf(node).front(); }
 
 std::vector<std::string> NamesOf(const Graph& graph, const std::vector<ValueId>& ids) {
   std::vector<std::string> names;
+  names.reserve(ids.size());
   for (ValueId id : ids) names.push_back(graph.values[id].name);
   return names;
 }

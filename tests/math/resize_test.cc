@@ -50,8 +50,8 @@ TEST(Resize, NearestOfManyPlanes) {
   constexpr int64_t kPlanes = 150;
   for (const std::vector<int32_t>& rows : {std::vector<int32_t>{0, 0, 1, 1, 2, 2}, {2, 0, 2}}) {
     for (int64_t width : {5, 7, 40}) {
-      std::vector<int32_t> columns;
-      for (int32_t j = 0; j < 2 * width; ++j) columns.push_back(j / 2);
+      std::vector<int32_t> columns(2 * width);
+      for (size_t j = 0; j < columns.size(); ++j) columns[j] = static_cast<int32_t>(j / 2);
       const std::vector<Half> x = Numbers(kPlanes * 3 * width, 1, Contents::kSpecial);
       std::vector<Half> want;
       for (int64_t plane = 0; plane < kPlanes; ++plane) {
