@@ -203,8 +203,8 @@ absl::Status StoreOverridable(Settings& settings, const std::string& value) {
 // Equal for two orders of the same names.
 std::string OverridableKey(const Settings& settings) {
   const std::set<std::string> names(settings.overridable.begin(), settings.overridable.end());
-  return absl::StrJoin(names, "", [](std::string* to, const std::string& name) {
-    absl::StrAppend(to, to->empty() ? "" : ",", absl::StrReplaceAll(name, {{",", "\\,"}}));
+  return absl::StrJoin(names, ",", [](std::string* to, const std::string& name) {
+    absl::StrAppend(to, absl::StrReplaceAll(name, {{",", "\\,"}}));
   });
 }
 

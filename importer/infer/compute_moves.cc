@@ -180,7 +180,7 @@ Result ScatterElements(const ConstantNode& c) {
   const std::optional<Places> places = IndexedPlaces(c, data->dims());
   if (!places || updates->dims() != c.In(1)->dims()) return std::nullopt;
   Tensor made = data->Copy();
-  const Tensor given = updates->Copy();
+  const Tensor given = updates->is_fill() ? updates->Copy() : *updates;
   const int64_t size = BitsOf(made.type()) / 8;
   auto* const to = made.mutable_data<std::byte>();
   for (int64_t i = 0; i < given.elements(); ++i) {

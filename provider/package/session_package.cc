@@ -404,6 +404,7 @@ absl::StatusOr<PlannedModel> FromPackage(const Package& package) {
   PlannedModel made;
   for (const onnx::StringStringEntryProto& fact : skeleton.proto.metadata_props()) {
     if (fact.key() == kLine) made.facts.line = fact.value();
+    if (fact.key() == kConstantInput) model.graph.constant_inputs.push_back(fact.value());
     if (fact.key() == kFacts) ANEMONE_RETURN_IF_ERROR(ReadFacts(fact.value(), made.facts));
   }
   ANEMONE_RETURN_IF_ERROR(CheckTensorBytes(model.graph));
@@ -411,9 +412,6 @@ absl::StatusOr<PlannedModel> FromPackage(const Package& package) {
   made.plan.route = package.route;
   made.graph = std::move(model.graph);
   made.graph.inputs.resize(inputs);
-  for (const onnx::StringStringEntryProto& fact : skeleton.proto.metadata_props()) {
-    if (fact.key() == kConstantInput) made.graph.constant_inputs.push_back(fact.value());
-  }
   std::map<std::string, ValueId> ids;
   for (size_t v = 0; v < made.graph.values.size(); ++v) {
     ids.emplace(made.graph.values[v].name, static_cast<ValueId>(v));
