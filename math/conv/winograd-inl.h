@@ -25,8 +25,11 @@ inline constexpr int64_t kApart = 16;
 // Whether |half| is below 2^14.
 inline bool IsModest(Half half) { return (half.bits & 0x7fff) < kImmodestBits; }
 
-// The work of one task: a rectangle of tiles in one group of one image, and a range of output
-// channels.
+inline int64_t TileRows(const ConvGeometry& g) { return CeilDiv(g.out_h, kTile); }
+inline int64_t TileColumns(const ConvGeometry& g) { return CeilDiv(g.out_w, kTile); }
+
+// The work of one task: a run of tiles, numbered row by row, in one group of one image, and a range
+// of output channels.
 struct WinogradTask {
   const ConvGeometry* geometry;
   const Half* weights;  // of the group: [channel / 32][input channel][tap][32]
@@ -34,11 +37,31 @@ struct WinogradTask {
   const Half* x;
   Half* y;
   Epilogue epilogue;
-  int64_t tile_row, tile_rows, tile_column, tile_columns;
+  int64_t first_tile, tiles;
   int64_t first_channel, last_channel;  // first_channel is a multiple of kPartChannels
-
-  int64_t tiles() const { return tile_rows * tile_columns; }
 };
+
+// A rectangle of outputs.
+struct OutputArea {
+  int64_t row, column;  // of the first
+  int64_t rows, columns;
+};
+
+// Calls body(area) for the outputs of a task: at most a part of a row of tiles, whole rows, and
+// another part of a row.
+template <class Body>
+void ForAreas(const WinogradTask& t, const Body& body) {
+  const ConvGeometry& g = *t.geometry;
+  const int64_t width = TileColumns(g), end = t.first_tile + t.tiles;
+  for (int64_t tile = t.first_tile; tile < end;) {
+    const int64_t column = tile % width, columns = std::min(end - tile, width - column);
+    const int64_t rows = columns == width ? (end - tile) / width : 1;
+    const OutputArea first{tile / width * kTile, column * kTile, rows * kTile, columns * kTile};
+    body(OutputArea{first.row, first.column, std::min(first.rows, g.out_h - first.row),
+                    std::min(first.columns, g.out_w - first.column)});
+    tile += rows * columns;
+  }
+}
 
 }  // namespace anemone::math
 #endif  // ANEMONE_MATH_CONV_WINOGRAD_ONCE_H_
@@ -123,23 +146,37 @@ HWY_INLINE bool AreModest(const Half* from, int64_t count) {
 
 // The layout of a staged input channel. The rows of tiles are stored one after the other. Each has
 // a slot of four columns per tile, and one more slot that its last tile also reads. After the last
-// row of tiles there is one more row of slots, of which two rows of elements are read.
+// row of tiles there is one more row of slots, of which two rows of elements are read. A task
+// within a row of tiles has only columns that it reads.
 struct Slots {
-  int64_t per_row;       // slots per row of tiles: tiles + 1
-  int64_t count;         // slots without the extra row
+  int64_t columns;       // of tiles
+  int64_t per_row;       // slots per row of tiles: columns + 1
+  int64_t first;         // slot of the first tile, which is in the first row
+  int64_t rows;          // of tiles
+  int64_t count;         // slots that tiles read, from the first on, without the extra row
   int64_t size;          // all slots, rounded up to whole vectors, and one spare vector
   int64_t first_column;  // input column of staged column 0
   int64_t begin, end;    // staged columns that are inside the image
 
-  explicit Slots(const WinogradTask& t)
-      : per_row(t.tile_columns + 1),
-        count(t.tile_rows * per_row),
-        size(RoundUp(count, kLanes) + RoundUp(per_row, kLanes) + kLanes) {
+  explicit Slots(const WinogradTask& t) {
     const ConvGeometry& g = *t.geometry;
-    first_column = t.tile_column * kTile - g.pad_left;
+    columns = TileColumns(g);
+    first = t.first_tile % columns;
+    first_column = -g.pad_left;
+    if (first + t.tiles <= columns) {
+      first_column += first * kTile;
+      first = 0;
+      columns = t.tiles;
+    }
+    per_row = columns + 1;
+    rows = CeilDiv(first + t.tiles, columns);
+    count = BehindFirst(t.tiles - 1) + 2;
+    size = RoundUp((rows + 1) * per_row, kLanes) + kLanes;
     begin = HWY_MIN(HWY_MAX(-first_column, 0), kTile * per_row);
     end = HWY_MAX(HWY_MIN(g.in_w - first_column, kTile * per_row), begin);
   }
+  // Slots from that of the first tile to that of another one.
+  int64_t BehindFirst(int64_t tile) const { return tile + (first + tile) / columns; }
 };
 
 // Copies the rows of a channel to staged[row % 4][slot][4]. Elements outside the image are not
@@ -147,8 +184,8 @@ struct Slots {
 HWY_INLINE void StageRows(const WinogradTask& t, const Slots& slots, const Half* plane,
                           Half* staged) {
   const ConvGeometry& g = *t.geometry;
-  const int64_t top = t.tile_row * kTile - g.pad_top;
-  const int64_t last = t.tile_rows * kTile + kReach - kTile;
+  const int64_t top = t.first_tile / TileColumns(g) * kTile - g.pad_top;
+  const int64_t last = slots.rows * kTile + kReach - kTile;
   for (int64_t row = 0; row < last; ++row) {
     const int64_t input_row = top + row;
     if (input_row < 0 || input_row >= g.in_h) continue;
@@ -162,12 +199,13 @@ HWY_INLINE void StageRows(const WinogradTask& t, const Slots& slots, const Half*
   }
 }
 
-// Splits by column: columns[row % 4][column % 4][slot].
+// Splits by column: columns[row % 4][column % 4][slot]. From here on, slots are counted from the
+// first tile's.
 HWY_INLINE void SplitColumns(const Slots& slots, const Half* staged, float* columns) {
   const DF df;
   for (int64_t r = 0; r < kTile; ++r) {
     for (int64_t s = 0; s < slots.count + slots.per_row; s += kLanes) {
-      const Half* from = staged + (r * slots.size + s) * kTile;
+      const Half* from = staged + (r * slots.size + slots.first + s) * kTile;
       VH split[kTile];
       hn::LoadInterleaved4(DH(), reinterpret_cast<const uint16_t*>(from), split[0], split[1],
                            split[2], split[3]);
@@ -209,11 +247,10 @@ struct SlotTiles {
 HWY_INLINE const SlotTiles* FindTiles(const WinogradTask& t, const Slots& slots) {
   const int64_t vectors = CeilDiv(slots.count, kLanes);
   auto* const found = ThreadScratch<SlotTiles>(ScratchUse::kPieces, vectors);
-  std::fill_n(found, vectors, SlotTiles{t.tiles(), {}});
+  std::fill_n(found, vectors, SlotTiles{t.tiles, {}});
   const auto for_tiles = [&](const auto& take) {
-    for (int64_t tile = 0; tile < t.tiles(); ++tile) {
-      const int64_t row = tile / t.tile_columns, column = tile % t.tile_columns;
-      const int64_t slot = row * slots.per_row + column;
+    for (int64_t tile = 0; tile < t.tiles; ++tile) {
+      const int64_t slot = slots.BehindFirst(tile);
       take(found[slot / kLanes], tile, slot % kLanes);
     }
   };
@@ -265,7 +302,7 @@ HWY_INLINE void TransformInput(const WinogradTask& t, int64_t point_size, float*
     StageRows(t, slots, t.x + c * g.in_h * g.in_w, staged);
     SplitColumns(slots, staged, columns);
     TransformColumns(slots, columns, rows);
-    TransformRows(slots, rows, tiles, point_size, points + c * t.tiles());
+    TransformRows(slots, rows, tiles, point_size, points + c * t.tiles);
   }
 }
 

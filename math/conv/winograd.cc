@@ -57,11 +57,12 @@ HWY_INLINE void StoreBlock(const WinogradTask& t, int64_t channel, int64_t chann
                            const float* sums, int64_t point_size) {
   constexpr int64_t kWidth = HWY_MAX(kLanes, kSquare);  // channels processed together
   const ConvGeometry& g = *t.geometry;
+  const int64_t width = TileColumns(g);
   HWY_ALIGN Half rounded[kTile][kSquare][kWidth] = {};
   for (int64_t k = 0; k < channels; k += kWidth) {
-    for (int64_t tile = 0; tile < t.tiles();) {
-      const int64_t down = tile / t.tile_columns, across = tile % t.tile_columns;
-      const int64_t pair = HWY_MIN(t.tile_columns - across, 2);
+    for (int64_t tile = 0; tile < t.tiles;) {
+      const int64_t down = (t.first_tile + tile) / width, across = (t.first_tile + tile) % width;
+      const int64_t pair = HWY_MIN(HWY_MIN(width - across, t.tiles - tile), 2);
       for (int64_t lane = 0; lane < kWidth && k + lane < channels; lane += kLanes) {
         const VF bias = LoadFloatUpTo(t.bias + channel + k + lane, channels - k - lane);
         for (int64_t i = 0; i < pair; ++i) {
@@ -69,14 +70,13 @@ HWY_INLINE void StoreBlock(const WinogradTask& t, int64_t channel, int64_t chann
                     t.epilogue.limits(), &rounded[0][i * kTile][lane], kSquare * kWidth, kWidth);
         }
       }
-      const int64_t row = (t.tile_row + down) * kTile;
-      const int64_t column = (t.tile_column + across) * kTile;
+      const int64_t row = down * kTile, column = across * kTile;
       const int64_t rows = HWY_MIN(kTile, g.out_h - row);
-      const int64_t width = HWY_MIN(pair * kTile, g.out_w - column);
+      const int64_t columns = HWY_MIN(pair * kTile, g.out_w - column);
       for (int64_t lane = 0; lane < kWidth && k + lane < channels; lane += kSquare) {
         Half* to = t.y + (channel + k + lane) * g.y_plane + row * g.y_row + column;
         for (int64_t i = 0; i < rows; ++i, to += g.y_row) {
-          StoreRow(&rounded[i][0][lane], kWidth, HWY_MIN(channels - k - lane, kSquare), width, to,
+          StoreRow(&rounded[i][0][lane], kWidth, HWY_MIN(channels - k - lane, kSquare), columns, to,
                    g.y_plane);
         }
       }
@@ -85,31 +85,26 @@ HWY_INLINE void StoreBlock(const WinogradTask& t, int64_t channel, int64_t chann
   }
 }
 
-// Applies the rest of the epilogue, after its clamp, to some channels. The outputs of the task are
-// runs of whole rows, or parts of rows.
+// Applies the rest of the epilogue, after its clamp, to some channels: whole rows at once, parts of
+// rows one by one.
 HWY_INLINE void FinishChannels(const WinogradTask& t, int64_t first, int64_t channels) {
   const ConvGeometry& g = *t.geometry;
   const Epilogue rest = t.epilogue.rest();
   if (rest.is_empty()) return;
-  const int64_t row = t.tile_row * kTile, column = t.tile_column * kTile;
-  const int64_t rows = HWY_MIN(t.tile_rows * kTile, g.out_h - row);
-  const int64_t columns = HWY_MIN(t.tile_columns * kTile, g.out_w - column);
-  Half* to = t.y + first * g.y_plane + row * g.y_row + column;
-  if (columns == g.out_w) {
-    return rest.FinishRuns(to, channels, rows * columns, g.y_plane);
-  }
-  for (int64_t k = 0; k < channels; ++k, to += g.y_plane) {
-    rest.FinishRuns(to, rows, columns, g.y_row);
-  }
+  ForAreas(t, [&](const OutputArea& area) HWY_ATTR {
+    Half* to = t.y + first * g.y_plane + area.row * g.y_row + area.column;
+    const int64_t rows = area.columns == g.out_w ? area.rows : 1;
+    for (int64_t i = 0; i < area.rows; i += rows, to += g.y_row) {
+      rest.FinishRuns(to, channels, rows * area.columns, g.y_plane);
+    }
+  });
 }
 
-// Whether all magnitudes in the input rows that the task reads are below 2^14. Checks whole rows,
-// so that the answer does not depend on the division into tasks.
-bool InputIsModest(const WinogradTask& t) {
+// Whether all magnitudes in the input rows that rows [first, last) of tiles read are below 2^14.
+bool InputIsModest(const WinogradTask& t, int64_t first, int64_t last) {
   const ConvGeometry& g = *t.geometry;
-  const int64_t top = HWY_MAX(t.tile_row * kTile - g.pad_top, 0);
-  const int64_t bottom =
-      HWY_MIN((t.tile_row + t.tile_rows) * kTile + kReach - kTile - g.pad_top, g.in_h);
+  const int64_t top = HWY_MAX(first * kTile - g.pad_top, 0);
+  const int64_t bottom = HWY_MIN(last * kTile + kReach - kTile - g.pad_top, g.in_h);
   for (int64_t c = 0; c < g.group_in && top < bottom; ++c) {
     if (!AreModest(t.x + (c * g.in_h + top) * g.in_w, (bottom - top) * g.in_w)) return false;
   }
@@ -119,7 +114,7 @@ bool InputIsModest(const WinogradTask& t) {
 // Computes a task whose inputs are modest.
 void ComputeTiles(const WinogradTask& t) {
   const ConvGeometry& g = *t.geometry;
-  const int64_t tiles = t.tiles();
+  const int64_t tiles = t.tiles;
   const int64_t step = HWY_MIN(kStepChannels, g.group_in);
   const int64_t input_size = g.group_in * tiles + kApart;
   const int64_t weight_size = step * kWinogradChannels + kApart;
@@ -161,20 +156,22 @@ void ComputeTiles(const WinogradTask& t) {
 // Computes a task. If some inputs are too large, decides for each row of tiles, so that results do
 // not depend on the division into tasks. Rows with the same answer are computed together.
 void ComputeWinograd(const WinogradTask& task) {
-  if (InputIsModest(task)) return ComputeTiles(task);
-  WinogradTask row = task;
-  row.tile_rows = 1;
-  const int64_t end = task.tile_row + task.tile_rows;
-  bool modest = InputIsModest(row);
-  while (row.tile_row < end) {
-    WinogradTask rows = row;
-    const bool are_modest = modest;
-    while (++row.tile_row < end && (modest = InputIsModest(row)) == are_modest) ++rows.tile_rows;
-    if (are_modest) {
-      ComputeTiles(rows);
+  const int64_t width = TileColumns(*task.geometry), end = task.first_tile + task.tiles;
+  const int64_t last_row = CeilDiv(end, width);
+  int64_t row = task.first_tile / width;
+  if (InputIsModest(task, row, last_row)) return ComputeTiles(task);
+  WinogradTask part = task;
+  for (bool modest = InputIsModest(task, row, row + 1); part.first_tile < end;
+       part.first_tile += part.tiles) {
+    const bool is_modest = modest;
+    while (++row < last_row && (modest = InputIsModest(task, row, row + 1)) == is_modest) {
+    }
+    part.tiles = HWY_MIN(row * width, end) - part.first_tile;
+    if (is_modest) {
+      ComputeTiles(part);
     } else {
-      ComputeDirectly(rows);
-      FinishChannels(rows, rows.first_channel, rows.last_channel - rows.first_channel);
+      ComputeDirectly(part);
+      FinishChannels(part, part.first_channel, part.last_channel - part.first_channel);
     }
   }
 }
@@ -190,34 +187,32 @@ HWY_EXPORT(ComputeWinograd);
 
 namespace {
 
-int64_t TileRows(const ConvGeometry& g) { return CeilDiv(g.out_h, kTile); }
-int64_t TileColumns(const ConvGeometry& g) { return CeilDiv(g.out_w, kTile); }
+int64_t Tiles(const ConvGeometry& g) { return TileRows(g) * TileColumns(g); }
 int64_t ChannelParts(const ConvGeometry& g) { return CeilDiv(g.group_out, kPartChannels); }
 
-// The division of one group of one image into tasks: by rows of tiles, columns of tiles, and output
+// The division of one group of one image into tasks: of the tiles into runs, and of the output
 // channels. Parts differ in size by at most one.
 struct TileCut {
-  int64_t rows, columns, channels;
+  int64_t runs, channels;
 
-  int64_t tasks() const { return rows * columns * channels; }
+  int64_t tasks() const { return runs * channels; }
   // The cost of the largest task in multiply-adds of 16 lanes. The costs of the transforms were
   // measured (bench/math_bench.cc).
   int64_t largest_cost(const ConvGeometry& g) const {
     constexpr int64_t kWeights = 9, kInput = 45, kOutput = 18;
-    const int64_t tiles = CeilDiv(TileRows(g), rows) * CeilDiv(TileColumns(g), columns);
+    const int64_t tiles = CeilDiv(Tiles(g), runs);
     const int64_t outputs = CeilDiv(ChannelParts(g), channels) * kPartChannels;
     return g.group_in * outputs * (tiles * kPoints / 16 + kWeights) +
            tiles * (g.group_in * kInput + outputs * kOutput);
   }
 };
 
-// The division into as few tasks as the second-level cache allows, of whole rows of tiles or parts
-// of a row.
+// The division into as few tasks as the second-level cache allows. Long rows of tiles are divided
+// alike, because a task that reads the ends of two rows transforms more.
 TileCut LeastCut(const ConvGeometry& g) {
   constexpr int64_t kMostTiles = 64;
-  const int64_t columns = CeilDiv(TileColumns(g), kMostTiles);
-  const int64_t width = CeilDiv(TileColumns(g), columns);
-  return {CeilDiv(TileRows(g), std::max<int64_t>(kMostTiles / width, 1)), columns, 1};
+  const int64_t per_row = CeilDiv(TileColumns(g), kMostTiles);
+  return {per_row > 1 ? TileRows(g) * per_row : CeilDiv(Tiles(g), kMostTiles), 1};
 }
 
 // The same, or more tasks if that is faster with `threads` threads. Dividing tiles repeats the
@@ -229,11 +224,11 @@ TileCut ChooseCut(const ConvGeometry& g, int64_t threads) {
     return CeilDiv(g.batch * g.groups * cut.tasks(), threads) * cut.largest_cost(g);
   };
   const int64_t most = 2 * threads;
-  const int64_t most_rows = std::min(std::max(most, best.rows), TileRows(g));
+  const int64_t most_runs = std::min(std::max(most, RoundUp(best.runs, threads)), Tiles(g));
   const int64_t most_channels = std::min(most, ChannelParts(g));
-  for (int64_t rows = best.rows; rows <= most_rows; ++rows) {
+  for (int64_t runs = best.runs; runs <= most_runs; ++runs) {
     for (int64_t channels = 1; channels <= most_channels; ++channels) {
-      const TileCut cut{rows, best.columns, channels};
+      const TileCut cut{runs, channels};
       if (time(cut) < time(best)) best = cut;
     }
   }
@@ -276,8 +271,7 @@ void RunWinograd(const PackedConv::State& state, const Half* x, Half* y, const E
       const int64_t copy = task / cut.tasks();  // image and group
       const int64_t group = copy % g.groups;
       const Part channels(g.group_out, kPartChannels, task % cut.channels, cut.channels);
-      const Part columns(TileColumns(g), 1, task / cut.channels % cut.columns, cut.columns);
-      const Part rows(TileRows(g), 1, task / cut.channels / cut.columns % cut.rows, cut.rows);
+      const Part tiles(Tiles(g), 1, task / cut.channels % cut.runs, cut.runs);
       WinogradTask t;
       t.geometry = &g;
       t.weights = state.weights->winograd.data() +
@@ -286,10 +280,8 @@ void RunWinograd(const PackedConv::State& state, const Half* x, Half* y, const E
       t.x = x + copy * g.group_in * g.in_h * g.in_w;
       t.y = y + copy * g.group_out * g.y_plane;
       t.epilogue = epilogue;
-      t.tile_row = rows.first;
-      t.tile_rows = rows.last - rows.first;
-      t.tile_column = columns.first;
-      t.tile_columns = columns.last - columns.first;
+      t.first_tile = tiles.first;
+      t.tiles = tiles.size();
       t.first_channel = channels.first;
       t.last_channel = channels.last;
       HWY_DYNAMIC_DISPATCH(ComputeWinograd)(t);

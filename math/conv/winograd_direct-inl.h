@@ -23,24 +23,14 @@ constexpr int64_t kDirectPositions = 100;
 constexpr int64_t kDirectChannels = 8;
 constexpr int64_t kDirectDepth = kDirectChannels * kTaps;
 
-// The outputs of a task, numbered row by row, and the input that some of them read.
-struct DirectArea {
-  int64_t row, column;    // of the first output
-  int64_t rows, columns;  // of outputs
+// Of the input that a row of outputs reads.
+HWY_INLINE int64_t WidthOf(const OutputArea& area) { return area.columns + 2; }
 
-  explicit DirectArea(const WinogradTask& t)
-      : row(t.tile_row * kTile),
-        column(t.tile_column * kTile),
-        rows(HWY_MIN(t.tile_rows * kTile, t.geometry->out_h - row)),
-        columns(HWY_MIN(t.tile_columns * kTile, t.geometry->out_w - column)) {}
-  int64_t width() const { return columns + 2; }  // of the input that a row reads
-};
-
-// Copies the input rows that outputs of rows [first, last] read, as [row][width()], with zeros
+// Copies the input rows that outputs of rows [first, last] read, as [row][column], with zeros
 // outside the image.
-HWY_INLINE void StageInput(const ConvGeometry& g, const DirectArea& area, int64_t first,
+HWY_INLINE void StageInput(const ConvGeometry& g, const OutputArea& area, int64_t first,
                            int64_t last, const Half* plane, float* staged) {
-  const int64_t width = area.width(), left = area.column - g.pad_left;
+  const int64_t width = WidthOf(area), left = area.column - g.pad_left;
   const int64_t begin = std::clamp<int64_t>(-left, 0, width);
   const int64_t end = std::clamp<int64_t>(g.in_w - left, begin, width);
   const int64_t top = area.row - g.pad_top;
@@ -57,11 +47,11 @@ HWY_INLINE void StageInput(const ConvGeometry& g, const DirectArea& area, int64_
 
 // Copies what each tap of outputs [first, first + count) reads: unfolded[tap][output]. Writes up to
 // a vector past the end.
-HWY_INLINE void UnfoldTaps(const DirectArea& area, int64_t first, int64_t count,
+HWY_INLINE void UnfoldTaps(const OutputArea& area, int64_t first, int64_t count,
                            const float* staged, float* unfolded) {
   const int64_t first_column = first % area.columns;
   for (int64_t tap = 0; tap < kTaps; ++tap) {
-    const float* from = staged + tap / 3 * area.width() + tap % 3 + first_column;
+    const float* from = staged + tap / 3 * WidthOf(area) + tap % 3 + first_column;
     int64_t run = HWY_MIN(area.columns - first_column, count);
     for (int64_t left = count; left > 0;) {
       for (int64_t i = 0; i < run; i += kLanes) {
@@ -77,7 +67,7 @@ HWY_INLINE void UnfoldTaps(const DirectArea& area, int64_t first, int64_t count,
 
 // Rounds the sums of outputs [first, first + count) of the task's channels of a block, and stores
 // them.
-HWY_INLINE void StoreDirect(const WinogradTask& t, const DirectArea& area, int64_t channel,
+HWY_INLINE void StoreDirect(const WinogradTask& t, const OutputArea& area, int64_t channel,
                             int64_t first, int64_t count, const float* sums) {
   const ConvGeometry& g = *t.geometry;
   const int64_t begin = HWY_MAX(t.first_channel - channel, 0);
@@ -96,8 +86,8 @@ HWY_INLINE void StoreDirect(const WinogradTask& t, const DirectArea& area, int64
   }
 }
 
-// Computes outputs [first, first + count) of a task.
-HWY_INLINE void ComputeOutputs(const WinogradTask& t, const DirectArea& area, int64_t first,
+// Computes outputs [first, first + count) of an area, numbered row by row.
+HWY_INLINE void ComputeOutputs(const WinogradTask& t, const OutputArea& area, int64_t first,
                                int64_t count) {
   const ConvGeometry& g = *t.geometry;
   const int64_t first_row = first / area.columns, last_row = (first + count - 1) / area.columns;
@@ -110,7 +100,7 @@ HWY_INLINE void ComputeOutputs(const WinogradTask& t, const DirectArea& area, in
   float* sums = weights + kDirectDepth * kWinogradChannels;
   float* unfolded = sums + (last_block - first_block) * block_size;
   float* staged =
-      ThreadScratch<float>(ScratchUse::kStage, (last_row - first_row + 3) * area.width() + kLanes);
+      ThreadScratch<float>(ScratchUse::kStage, (last_row - first_row + 3) * WidthOf(area) + kLanes);
   for (int64_t from = 0; from < g.group_in; from += kDirectChannels) {
     const int64_t depth = HWY_MIN(kDirectChannels, g.group_in - from) * kTaps;
     for (int64_t k = 0; k < depth; k += kTaps) {
@@ -134,11 +124,12 @@ HWY_INLINE void ComputeOutputs(const WinogradTask& t, const DirectArea& area, in
 
 // Computes a task without the rest of the epilogue.
 HWY_INLINE void ComputeDirectly(const WinogradTask& t) {
-  const DirectArea area(t);
-  const int64_t outputs = area.rows * area.columns, part = EvenPart(outputs, kDirectPositions);
-  for (int64_t i = 0; i < outputs; i += part) {
-    ComputeOutputs(t, area, i, HWY_MIN(part, outputs - i));
-  }
+  ForAreas(t, [&](const OutputArea& area) HWY_ATTR {
+    const int64_t outputs = area.rows * area.columns, part = EvenPart(outputs, kDirectPositions);
+    for (int64_t i = 0; i < outputs; i += part) {
+      ComputeOutputs(t, area, i, HWY_MIN(part, outputs - i));
+    }
+  });
 }
 
 // NOLINTNEXTLINE(google-readability-namespace-comments)

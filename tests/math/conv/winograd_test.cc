@@ -43,6 +43,9 @@ const WinogradCase kWinogradCases[] = {
     {"five_parts", {1, 40, 7, 7, 80, 1, Pads(1, 1, 1, 1)}},
     {"eleven_parts", {1, 36, 14, 14, 176, 1, Pads(1, 1, 1, 1)}},
     {"deep", {1, 300, 8, 8, 64, 1, Pads(1, 1, 1, 1)}},
+    {"seven_tiles_across", {1, 64, 28, 27, 48, 1, Pads(1, 1, 1, 1)}},
+    {"several_runs", {1, 32, 45, 61, 32, 1, Pads(1, 1, 1, 1)}},
+    {"long_rows", {1, 32, 11, 270, 16, 1, Pads(0, 1, 1, 0)}},
 };
 
 int64_t WeightCount(const ConvShape& s) { return s.out_channels * (s.in_channels / s.groups) * 9; }
