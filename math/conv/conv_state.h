@@ -49,7 +49,7 @@ enum class ConvKind {
   kPanels,     // product of weights and unfolded input, with positions as columns
   kDepthwise,  // one input channel per group: direct sums
   kMatrix,     // few positions: channels as columns, so that vectors are full
-  kWinograd,   // 3x3 with stride 1: fewer products
+  kWinograd,   // 3x3, 1x3 and 1x5 with stride 1: fewer products
   kStrassen,   // large 1x1: fewer products
   kSparse,     // 1x1 with few weights that are not zero: products with these
 };

@@ -11,10 +11,21 @@
 
 namespace anemone::math {
 
-inline constexpr int64_t kTile = 4;                  // a tile has 4 x 4 outputs
-inline constexpr int64_t kReach = 6;                 // and reads 6 x 6 inputs
-inline constexpr int64_t kPoints = kReach * kReach;  // and needs 36 products
-inline constexpr int64_t kTaps = 9;
+inline constexpr int64_t kReach = 6;  // inputs that a tile reads along a transformed axis
+
+// Outputs of a tile along an axis with this many taps. An axis with one tap is not transformed.
+constexpr int64_t TileSize(int64_t taps) { return taps == 1 ? 1 : kReach + 1 - taps; }
+
+// The sizes of a kernel's taps and tiles. A tile reads kDeep x kReach inputs, needs as many
+// products, and has kHigh x kWide outputs.
+template <int64_t kTapsDown, int64_t kTapsAcross>
+struct Filter {
+  static constexpr int64_t kDown = kTapsDown, kAcross = kTapsAcross, kTaps = kDown * kAcross;
+  static constexpr int64_t kHigh = TileSize(kDown), kWide = TileSize(kAcross);
+  static constexpr int64_t kDeep = kHigh + kDown - 1;
+  static constexpr int64_t kPoints = kDeep * kReach;
+};
+
 inline constexpr int64_t kStepChannels = 64;  // input channels summed at a time
 // Output channels are divided between tasks in whole parts of a block of kWinogradChannels.
 inline constexpr int64_t kPartChannels = 16;
@@ -25,8 +36,8 @@ inline constexpr int64_t kApart = 16;
 // Whether |half| is below 2^14.
 inline bool IsModest(Half half) { return (half.bits & 0x7fff) < kImmodestBits; }
 
-inline int64_t TileRows(const ConvGeometry& g) { return CeilDiv(g.out_h, kTile); }
-inline int64_t TileColumns(const ConvGeometry& g) { return CeilDiv(g.out_w, kTile); }
+inline int64_t TileRows(const ConvGeometry& g) { return CeilDiv(g.out_h, TileSize(g.kernel_h)); }
+inline int64_t TileColumns(const ConvGeometry& g) { return CeilDiv(g.out_w, TileSize(g.kernel_w)); }
 
 // The work of one task: a run of tiles, numbered row by row, in one group of one image, and a range
 // of output channels.
@@ -53,10 +64,11 @@ template <class Body>
 void ForAreas(const WinogradTask& t, const Body& body) {
   const ConvGeometry& g = *t.geometry;
   const int64_t width = TileColumns(g), end = t.first_tile + t.tiles;
+  const int64_t high = TileSize(g.kernel_h), wide = TileSize(g.kernel_w);
   for (int64_t tile = t.first_tile; tile < end;) {
     const int64_t column = tile % width, columns = std::min(end - tile, width - column);
     const int64_t rows = columns == width ? (end - tile) / width : 1;
-    const OutputArea first{tile / width * kTile, column * kTile, rows * kTile, columns * kTile};
+    const OutputArea first{tile / width * high, column * wide, rows * high, columns * wide};
     body(OutputArea{first.row, first.column, std::min(first.rows, g.out_h - first.row),
                     std::min(first.columns, g.out_w - first.column)});
     tile += rows * columns;
@@ -108,25 +120,35 @@ HWY_INLINE void InputPoints(const VF (&d)[kReach], VF (&to)[kReach]) {
   to[4] = hn::Sub(c, e);
   to[5] = AddTimes(AddTimes(d[5], -5, d[3]), 4, d[1]);
 }
-HWY_INLINE void WeightPoints(const VF g0, const VF g1, const VF g2, VF (&to)[kReach]) {
-  const VF outer = Times(-1.0f / 6, hn::Add(g0, g2));
-  const VF inner = Times(1.0f / 6, g1);
-  const VF far = AddTimes(Times(1.0f / 24, g0), 1.0f / 6, g2);
-  const VF middle = Times(1.0f / 12, g1);
-  to[0] = Times(0.25f, g0);
+template <int64_t kTaps>
+HWY_INLINE void WeightPoints(const VF (&g)[kTaps], VF (&to)[kReach]) {
+  static_assert(kTaps == 3 || kTaps == 5);
+  VF even = hn::Add(g[0], g[2]), odd = g[1];
+  VF far = AddTimes(Times(1.0f / 24, g[0]), 1.0f / 6, g[2]), middle = Times(1.0f / 12, g[1]);
+  if constexpr (kTaps == 5) {
+    even = hn::Add(even, g[4]), odd = hn::Add(odd, g[3]);
+    far = AddTimes(far, 2.0f / 3, g[4]), middle = AddTimes(middle, 1.0f / 3, g[3]);
+  }
+  const VF outer = Times(-1.0f / 6, even), inner = Times(1.0f / 6, odd);
+  to[0] = Times(0.25f, g[0]);
   to[1] = hn::Sub(outer, inner);
   to[2] = hn::Add(outer, inner);
   to[3] = hn::Add(far, middle);
   to[4] = hn::Sub(far, middle);
-  to[5] = g2;
+  to[5] = g[kTaps - 1];
 }
-HWY_INLINE void Outputs(const VF (&m)[kReach], VF (&to)[kTile]) {
+template <int64_t kOutputs>
+HWY_INLINE void Outputs(const VF (&m)[kReach], VF (&to)[kOutputs]) {
+  static_assert(kOutputs == 2 || kOutputs == 4);
   const VF a = hn::Add(m[1], m[2]), b = hn::Sub(m[1], m[2]);
   const VF c = hn::Add(m[3], m[4]), e = hn::Sub(m[3], m[4]);
   to[0] = hn::Add(hn::Add(m[0], a), c);
   to[1] = AddTimes(b, 2, e);
-  to[2] = AddTimes(a, 4, c);
-  to[3] = hn::Add(AddTimes(b, 8, e), m[5]);
+  if constexpr (kOutputs == 4) {
+    to[2] = AddTimes(a, 4, c);
+    to[3] = AddTimes(b, 8, e);
+  }
+  to[kOutputs - 1] = hn::Add(to[kOutputs - 1], m[5]);
 }
 
 // Whether all magnitudes are below 2^14.
@@ -145,12 +167,14 @@ HWY_INLINE bool AreModest(const Half* from, int64_t count) {
 }
 
 // The layout of a staged input channel. The rows of tiles are stored one after the other. Each has
-// a slot of four columns per tile, and one more slot that its last tile also reads. After the last
-// row of tiles there is one more row of slots, of which two rows of elements are read. A task
-// within a row of tiles has only columns that it reads.
+// a slot of as many columns as outputs per tile, and `more` slots that its last tile also reads.
+// After the last row of tiles there is one more row of slots, of which tiles read the first rows of
+// elements if they are transformed along columns. A task within a row of tiles has only columns
+// that it reads.
 struct Slots {
   int64_t columns;       // of tiles
-  int64_t per_row;       // slots per row of tiles: columns + 1
+  int64_t more;          // slots that a tile reads after its own
+  int64_t per_row;       // slots per row of tiles: columns + more
   int64_t first;         // slot of the first tile, which is in the first row
   int64_t rows;          // of tiles
   int64_t count;         // slots that tiles read, from the first on, without the extra row
@@ -160,36 +184,40 @@ struct Slots {
 
   explicit Slots(const WinogradTask& t) {
     const ConvGeometry& g = *t.geometry;
+    const int64_t wide = TileSize(g.kernel_w);
     columns = TileColumns(g);
     first = t.first_tile % columns;
     first_column = -g.pad_left;
     if (first + t.tiles <= columns) {
-      first_column += first * kTile;
+      first_column += first * wide;
       first = 0;
       columns = t.tiles;
     }
-    per_row = columns + 1;
+    more = CeilDiv(kReach, wide) - 1;
+    per_row = columns + more;
     rows = CeilDiv(first + t.tiles, columns);
-    count = BehindFirst(t.tiles - 1) + 2;
+    count = BehindFirst(t.tiles - 1) + 1 + more;
     size = RoundUp((rows + 1) * per_row, kLanes) + kLanes;
-    begin = HWY_MIN(HWY_MAX(-first_column, 0), kTile * per_row);
-    end = HWY_MAX(HWY_MIN(g.in_w - first_column, kTile * per_row), begin);
+    begin = HWY_MIN(HWY_MAX(-first_column, 0), wide * per_row);
+    end = HWY_MAX(HWY_MIN(g.in_w - first_column, wide * per_row), begin);
   }
   // Slots from that of the first tile to that of another one.
-  int64_t BehindFirst(int64_t tile) const { return tile + (first + tile) / columns; }
+  int64_t BehindFirst(int64_t tile) const { return tile + (first + tile) / columns * more; }
 };
 
-// Copies the rows of a channel to staged[row % 4][slot][4]. Elements outside the image are not
-// written.
+// Copies the rows of a channel to staged[row % kHigh][slot][kWide]. Elements outside the image are
+// not written.
+template <class F>
 HWY_INLINE void StageRows(const WinogradTask& t, const Slots& slots, const Half* plane,
                           Half* staged) {
   const ConvGeometry& g = *t.geometry;
-  const int64_t top = t.first_tile / TileColumns(g) * kTile - g.pad_top;
-  const int64_t last = slots.rows * kTile + kReach - kTile;
+  const int64_t top = t.first_tile / TileColumns(g) * F::kHigh - g.pad_top;
+  const int64_t last = slots.rows * F::kHigh + F::kDown - 1;
   for (int64_t row = 0; row < last; ++row) {
     const int64_t input_row = top + row;
     if (input_row < 0 || input_row >= g.in_h) continue;
-    Half* const to = staged + (row % kTile * slots.size + row / kTile * slots.per_row) * kTile;
+    const int64_t slot = row % F::kHigh * slots.size + row / F::kHigh * slots.per_row;
+    Half* const to = staged + slot * F::kWide;
     const Half* const from = plane + input_row * g.in_w + (slots.first_column + slots.begin);
     const int64_t count = slots.end - slots.begin;
     Half* const inside = to + slots.begin;
@@ -199,38 +227,45 @@ HWY_INLINE void StageRows(const WinogradTask& t, const Slots& slots, const Half*
   }
 }
 
-// Splits by column: columns[row % 4][column % 4][slot]. From here on, slots are counted from the
-// first tile's.
+// Splits by column: columns[row % kHigh][column % kWide][slot]. From here on, slots are counted
+// from the first tile's.
+template <class F>
 HWY_INLINE void SplitColumns(const Slots& slots, const Half* staged, float* columns) {
   const DF df;
-  for (int64_t r = 0; r < kTile; ++r) {
-    for (int64_t s = 0; s < slots.count + slots.per_row; s += kLanes) {
-      const Half* from = staged + (r * slots.size + slots.first + s) * kTile;
-      VH split[kTile];
-      hn::LoadInterleaved4(DH(), reinterpret_cast<const uint16_t*>(from), split[0], split[1],
-                           split[2], split[3]);
-      for (int64_t p = 0; p < kTile; ++p) {
-        hn::StoreU(Widen(split[p]), df, columns + (r * kTile + p) * slots.size + s);
+  const int64_t count = slots.count + (F::kDown > 1 ? slots.per_row : 0);
+  for (int64_t r = 0; r < F::kHigh; ++r) {
+    for (int64_t s = 0; s < count; s += kLanes) {
+      const Half* from = staged + (r * slots.size + slots.first + s) * F::kWide;
+      const auto* bits = reinterpret_cast<const uint16_t*>(from);
+      VH split[F::kWide];
+      if constexpr (F::kWide == 4) {
+        hn::LoadInterleaved4(DH(), bits, split[0], split[1], split[2], split[3]);
+      } else {
+        hn::LoadInterleaved2(DH(), bits, split[0], split[1]);
+      }
+      for (int64_t p = 0; p < F::kWide; ++p) {
+        hn::StoreU(Widen(split[p]), df, columns + (r * F::kWide + p) * slots.size + s);
       }
     }
   }
 }
 
-// Transforms along columns: points[row of the points][column % 4][slot].
+// Transforms along columns: points[row of the points][column % kWide][slot].
+template <class F>
 HWY_INLINE void TransformColumns(const Slots& slots, const float* columns, float* points) {
   const DF df;
-  for (int64_t p = 0; p < kTile; ++p) {
+  for (int64_t p = 0; p < F::kWide; ++p) {
     for (int64_t s = 0; s < slots.count; s += kLanes) {
       VF in[kReach], out[kReach];
       HWY_UNROLL(6)
-      for (int64_t r = 0; r < kReach; ++r) {  // rows 4 and 5 are in the next row of tiles
-        const int64_t below = r / kTile * slots.per_row;
-        in[r] = hn::LoadU(df, columns + (r % kTile * kTile + p) * slots.size + s + below);
+      for (int64_t r = 0; r < kReach; ++r) {  // the last rows are in the next row of tiles
+        const int64_t row = r % F::kHigh * F::kWide + p, below = r / F::kHigh * slots.per_row;
+        in[r] = hn::LoadU(df, columns + row * slots.size + s + below);
       }
       InputPoints(in, out);
       HWY_UNROLL(6)
       for (int64_t r = 0; r < kReach; ++r) {
-        hn::StoreU(out[r], df, points + (r * kTile + p) * slots.size + s);
+        hn::StoreU(out[r], df, points + (r * F::kWide + p) * slots.size + s);
       }
     }
   }
@@ -263,6 +298,7 @@ HWY_INLINE const SlotTiles* FindTiles(const WinogradTask& t, const Slots& slots)
 }
 
 // Transforms along rows: to[point * point_size + tile].
+template <class F>
 HWY_INLINE void TransformRows(const Slots& slots, const float* points, const SlotTiles* tiles,
                               int64_t point_size, float* to) {
   const DF df;
@@ -270,14 +306,13 @@ HWY_INLINE void TransformRows(const Slots& slots, const float* points, const Slo
     const auto lanes = hn::SetTableIndices(df, tiles->lanes);
     float* const first = to + tiles->first;
     HWY_UNROLL(6)
-    for (int64_t r = 0; r < kReach; ++r) {
-      const float* row = points + r * kTile * slots.size + s;
-      const VF in[kReach] = {hn::LoadU(df, row),
-                             hn::LoadU(df, row + slots.size),
-                             hn::LoadU(df, row + 2 * slots.size),
-                             hn::LoadU(df, row + 3 * slots.size),
-                             hn::LoadU(df, row + 1),
-                             hn::LoadU(df, row + slots.size + 1)};
+    for (int64_t r = 0; r < F::kDeep; ++r) {
+      const float* row = points + r * F::kWide * slots.size + s;
+      VF in[kReach];
+      HWY_UNROLL(6)
+      for (int64_t j = 0; j < kReach; ++j) {
+        in[j] = hn::LoadU(df, row + j % F::kWide * slots.size + j / F::kWide);
+      }
       VF out[kReach];
       InputPoints(in, out);
       HWY_UNROLL(6)
@@ -290,40 +325,52 @@ HWY_INLINE void TransformRows(const Slots& slots, const float* points, const Slo
 
 // Transforms the input to points[point][channel][tile]. May write up to a vector past the end; what
 // is written past one channel is overwritten by the next.
+template <class F>
 HWY_INLINE void TransformInput(const WinogradTask& t, int64_t point_size, float* points) {
+  constexpr int64_t kColumns = F::kHigh * F::kWide;
   const ConvGeometry& g = *t.geometry;
   const Slots slots(t);
-  Half* staged = ThreadScratch<Half>(ScratchUse::kRow, kTile * kTile * slots.size);
-  std::fill_n(staged, kTile * kTile * slots.size, kHalfZero);
-  float* columns = ThreadScratch<float>(ScratchUse::kStage, kTile * (kTile + kReach) * slots.size);
-  float* rows = columns + kTile * kTile * slots.size;
+  Half* staged = ThreadScratch<Half>(ScratchUse::kRow, kColumns * slots.size);
+  std::fill_n(staged, kColumns * slots.size, kHalfZero);
+  float* columns =
+      ThreadScratch<float>(ScratchUse::kStage, (kColumns + F::kDeep * F::kWide) * slots.size);
+  float* rows = columns + kColumns * slots.size;
   const SlotTiles* tiles = FindTiles(t, slots);
   for (int64_t c = 0; c < g.group_in; ++c) {
-    StageRows(t, slots, t.x + c * g.in_h * g.in_w, staged);
-    SplitColumns(slots, staged, columns);
-    TransformColumns(slots, columns, rows);
-    TransformRows(slots, rows, tiles, point_size, points + c * t.tiles);
+    StageRows<F>(t, slots, t.x + c * g.in_h * g.in_w, staged);
+    SplitColumns<F>(slots, staged, columns);
+    if constexpr (F::kDown > 1) TransformColumns<F>(slots, columns, rows);
+    TransformRows<F>(slots, F::kDown > 1 ? rows : columns, tiles, point_size, points + c * t.tiles);
   }
 }
 
 // Transforms the weights of `channels` input channels and `outputs` output channels to
 // points[point][channel][32].
+template <class F>
 HWY_INLINE void TransformWeights(const Half* weights, int64_t channels, int64_t outputs,
                                  int64_t point_size, float* points) {
   const DF df;
   for (int64_t i = 0; i < channels * kWinogradChannels; i += kLanes) {
     const int64_t lane = i % kWinogradChannels;
     if (lane >= outputs) continue;
-    const Half* from = weights + (i - lane) * kTaps + lane;
-    VF columns[3][kReach];
-    for (int64_t j = 0; j < 3; ++j) {
-      WeightPoints(LoadHalf(from + j * kWinogradChannels),
-                   LoadHalf(from + (3 + j) * kWinogradChannels),
-                   LoadHalf(from + (6 + j) * kWinogradChannels), columns[j]);
+    const Half* from = weights + (i - lane) * F::kTaps + lane;
+    VF rows[F::kDeep][F::kAcross];
+    for (int64_t j = 0; j < F::kAcross; ++j) {
+      VF taps[F::kDown];
+      for (int64_t r = 0; r < F::kDown; ++r) {
+        taps[r] = LoadHalf(from + (r * F::kAcross + j) * kWinogradChannels);
+      }
+      if constexpr (F::kDown == 1) {
+        rows[0][j] = taps[0];
+      } else {
+        VF column[F::kDeep];
+        WeightPoints(taps, column);
+        for (int64_t r = 0; r < F::kDeep; ++r) rows[r][j] = column[r];
+      }
     }
-    for (int64_t r = 0; r < kReach; ++r) {
+    for (int64_t r = 0; r < F::kDeep; ++r) {
       VF row[kReach];
-      WeightPoints(columns[0][r], columns[1][r], columns[2][r], row);
+      WeightPoints(rows[r], row);
       for (int64_t j = 0; j < kReach; ++j) {
         hn::StoreU(row[j], df, points + (r * kReach + j) * point_size + i);
       }
@@ -407,24 +454,29 @@ HWY_INLINE void MultiplyRows(int64_t count, int64_t channels, int64_t outputs, c
 
 // Computes and rounds the outputs of one tile for a vector of channels. Output (i, j) is written to
 // rounded + i * row_step + j * step.
+template <class F>
 HWY_INLINE void RoundTile(const float* sums, int64_t point_size, VF bias, const Limits* limits,
                           Half* rounded, int64_t row_step, int64_t step) {
   const DF df;
-  VF columns[kReach][kTile];
+  VF columns[kReach][F::kHigh];
   for (int64_t j = 0; j < kReach; ++j) {
-    VF in[kReach];
-    for (int64_t r = 0; r < kReach; ++r) {
+    VF in[F::kDeep];
+    for (int64_t r = 0; r < F::kDeep; ++r) {
       in[r] = hn::LoadU(df, sums + (r * kReach + j) * point_size);
     }
-    Outputs(in, columns[j]);
+    if constexpr (F::kDown == 1) {
+      columns[j][0] = in[0];
+    } else {
+      Outputs(in, columns[j]);
+    }
   }
-  for (int64_t i = 0; i < kTile; ++i) {
-    VF in[kReach], out[kTile];
+  for (int64_t i = 0; i < F::kHigh; ++i) {
+    VF in[kReach], out[F::kWide];
     for (int64_t j = 0; j < kReach; ++j) in[j] = columns[j][i];
     Outputs(in, out);
-    for (int64_t j = 0; j < kTile; ++j) out[j] = hn::Add(out[j], bias);
+    for (int64_t j = 0; j < F::kWide; ++j) out[j] = hn::Add(out[j], bias);
     LimitSums(limits, out);
-    for (int64_t j = 0; j < kTile; ++j) StoreHalf(out[j], rounded + i * row_step + j * step);
+    for (int64_t j = 0; j < F::kWide; ++j) StoreHalf(out[j], rounded + i * row_step + j * step);
   }
 }
 

@@ -1,7 +1,8 @@
-// 3x3 convolutions with stride 1 by minimal filtering, F(4x4, 3x3) (Lavin and Gray, "Fast
-// Algorithms for Convolutional Neural Networks", 2015). A tile of 6 x 6 inputs is transformed to 36
-// points, each point is a product summed over the input channels, and the 36 sums are transformed
-// to 4 x 4 outputs. This needs 36 products instead of 144.
+// 3x3, 1x3 and 1x5 convolutions with stride 1 by minimal filtering, F(4x4, 3x3), F(4, 3) and
+// F(2, 5) (Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks", 2015). A 3x3
+// kernel's tile of 6 x 6 inputs is transformed to 36 points, each point is a product summed over
+// the input channels, and the 36 sums are transformed to 4 x 4 outputs. This needs 36 products
+// instead of 144. Tiles of the other kernels are rows: 6 points instead of 12 or 10 products.
 //
 // A task computes a block of tiles for its output channels:
 //   points of the input    [point][channel][tile]            once
@@ -32,10 +33,9 @@
 HWY_BEFORE_NAMESPACE();
 namespace anemone::math::HWY_NAMESPACE {
 
-// Positions of a row that are stored at once: those of two tiles. As many channels are transposed
-// at once.
+// Positions of a row that are stored at once: those of two tiles, or of four of two outputs. As
+// many channels are transposed at once.
 constexpr int64_t kSquare = 8;
-static_assert(kSquare == 2 * kTile);
 
 // Stores a row of `width` positions for the first `channels` of kSquare channels, transposed from
 // from[position][channel].
@@ -53,26 +53,28 @@ HWY_INLINE void StoreRow(const Half* from, int64_t from_step, int64_t channels, 
   }
 }
 
+template <class F>
 HWY_INLINE void StoreBlock(const WinogradTask& t, int64_t channel, int64_t channels,
                            const float* sums, int64_t point_size) {
   constexpr int64_t kWidth = HWY_MAX(kLanes, kSquare);  // channels processed together
   const ConvGeometry& g = *t.geometry;
   const int64_t width = TileColumns(g);
-  HWY_ALIGN Half rounded[kTile][kSquare][kWidth] = {};
+  HWY_ALIGN Half rounded[F::kHigh][kSquare][kWidth] = {};
   for (int64_t k = 0; k < channels; k += kWidth) {
     for (int64_t tile = 0; tile < t.tiles;) {
       const int64_t down = (t.first_tile + tile) / width, across = (t.first_tile + tile) % width;
-      const int64_t pair = HWY_MIN(HWY_MIN(width - across, t.tiles - tile), 2);
+      const int64_t count = HWY_MIN(HWY_MIN(width - across, t.tiles - tile), kSquare / F::kWide);
       for (int64_t lane = 0; lane < kWidth && k + lane < channels; lane += kLanes) {
         const VF bias = LoadFloatUpTo(t.bias + channel + k + lane, channels - k - lane);
-        for (int64_t i = 0; i < pair; ++i) {
-          RoundTile(sums + (tile + i) * kWinogradChannels + k + lane, point_size, bias,
-                    t.epilogue.limits(), &rounded[0][i * kTile][lane], kSquare * kWidth, kWidth);
+        for (int64_t i = 0; i < count; ++i) {
+          RoundTile<F>(sums + (tile + i) * kWinogradChannels + k + lane, point_size, bias,
+                       t.epilogue.limits(), &rounded[0][i * F::kWide][lane], kSquare * kWidth,
+                       kWidth);
         }
       }
-      const int64_t row = down * kTile, column = across * kTile;
-      const int64_t rows = HWY_MIN(kTile, g.out_h - row);
-      const int64_t columns = HWY_MIN(pair * kTile, g.out_w - column);
+      const int64_t row = down * F::kHigh, column = across * F::kWide;
+      const int64_t rows = HWY_MIN(F::kHigh, g.out_h - row);
+      const int64_t columns = HWY_MIN(count * F::kWide, g.out_w - column);
       for (int64_t lane = 0; lane < kWidth && k + lane < channels; lane += kSquare) {
         Half* to = t.y + (channel + k + lane) * g.y_plane + row * g.y_row + column;
         for (int64_t i = 0; i < rows; ++i, to += g.y_row) {
@@ -80,7 +82,7 @@ HWY_INLINE void StoreBlock(const WinogradTask& t, int64_t channel, int64_t chann
                    g.y_plane);
         }
       }
-      tile += pair;
+      tile += count;
     }
   }
 }
@@ -103,8 +105,9 @@ HWY_INLINE void FinishChannels(const WinogradTask& t, int64_t first, int64_t cha
 // Whether all magnitudes in the input rows that rows [first, last) of tiles read are below 2^14.
 bool InputIsModest(const WinogradTask& t, int64_t first, int64_t last) {
   const ConvGeometry& g = *t.geometry;
-  const int64_t top = HWY_MAX(first * kTile - g.pad_top, 0);
-  const int64_t bottom = HWY_MIN(last * kTile + kReach - kTile - g.pad_top, g.in_h);
+  const int64_t high = TileSize(g.kernel_h);
+  const int64_t top = HWY_MAX(first * high - g.pad_top, 0);
+  const int64_t bottom = HWY_MIN(last * high + g.kernel_h - 1 - g.pad_top, g.in_h);
   for (int64_t c = 0; c < g.group_in && top < bottom; ++c) {
     if (!AreModest(t.x + (c * g.in_h + top) * g.in_w, (bottom - top) * g.in_w)) return false;
   }
@@ -112,7 +115,9 @@ bool InputIsModest(const WinogradTask& t, int64_t first, int64_t last) {
 }
 
 // Computes a task whose inputs are modest.
+template <class F>
 void ComputeTiles(const WinogradTask& t) {
+  constexpr int64_t kPoints = F::kPoints, kTaps = F::kTaps;
   const ConvGeometry& g = *t.geometry;
   const int64_t tiles = t.tiles;
   const int64_t step = HWY_MIN(kStepChannels, g.group_in);
@@ -124,7 +129,7 @@ void ComputeTiles(const WinogradTask& t) {
                                         kPoints * (weight_size + sum_size + input_size) + kLanes);
   float* sums = weights + kPoints * weight_size;
   float* input = sums + kPoints * sum_size;
-  TransformInput(t, input_size, input);
+  TransformInput<F>(t, input_size, input);
   for (int64_t channel = t.first_channel, outputs = 0; channel < t.last_channel;
        channel += outputs) {
     const int64_t lane = channel % kWinogradChannels;
@@ -133,14 +138,14 @@ void ComputeTiles(const WinogradTask& t) {
     const Half* from = t.weights + (channel - lane) * g.depth() + lane;
     for (int64_t first = 0; first < g.group_in; first += step) {
       const int64_t channels = HWY_MIN(step, g.group_in - first);
-      TransformWeights(from + first * kTaps * kWinogradChannels, channels, whole_parts, weight_size,
-                       weights);
+      TransformWeights<F>(from + first * kTaps * kWinogradChannels, channels, whole_parts,
+                          weight_size, weights);
       const Half* next_weights = from + (first + channels) * kTaps * kWinogradChannels;
       for (int64_t p = 0; p < kPoints; ++p) {
         const float* points = input + p * input_size + first * tiles;
-        // One cache line is prefetched per channel: of the input of the next point, or, at every
-        // fourth point, of a ninth of the weights of the next step (and, if there are many tiles,
-        // of the data after it).
+        // One cache line is prefetched per channel: of the input of the next point, or, at
+        // every fourth point of 36, of a tap of the weights of the next step (and, if there are
+        // many tiles, of the data after it).
         constexpr int64_t kEach = kPoints / kTaps;
         const void* next = points + input_size;
         if (p % kEach == 0) next = next_weights + p / kEach * channels * kWinogradChannels;
@@ -148,18 +153,19 @@ void ComputeTiles(const WinogradTask& t) {
                      sums + p * sum_size, first != 0, next);
       }
     }
-    StoreBlock(t, channel, outputs, sums, sum_size);
+    StoreBlock<F>(t, channel, outputs, sums, sum_size);
     FinishChannels(t, channel, outputs);
   }
 }
 
 // Computes a task. If some inputs are too large, decides for each row of tiles, so that results do
 // not depend on the division into tasks. Rows with the same answer are computed together.
-void ComputeWinograd(const WinogradTask& task) {
+template <class F>
+void ComputeTask(const WinogradTask& task) {
   const int64_t width = TileColumns(*task.geometry), end = task.first_tile + task.tiles;
   const int64_t last_row = CeilDiv(end, width);
   int64_t row = task.first_tile / width;
-  if (InputIsModest(task, row, last_row)) return ComputeTiles(task);
+  if (InputIsModest(task, row, last_row)) return ComputeTiles<F>(task);
   WinogradTask part = task;
   for (bool modest = InputIsModest(task, row, row + 1); part.first_tile < end;
        part.first_tile += part.tiles) {
@@ -168,12 +174,18 @@ void ComputeWinograd(const WinogradTask& task) {
     }
     part.tiles = HWY_MIN(row * width, end) - part.first_tile;
     if (is_modest) {
-      ComputeTiles(part);
+      ComputeTiles<F>(part);
     } else {
-      ComputeDirectly(part);
+      ComputeDirectly<F>(part);
       FinishChannels(part, part.first_channel, part.last_channel - part.first_channel);
     }
   }
+}
+
+void ComputeWinograd(const WinogradTask& task) {
+  const ConvGeometry& g = *task.geometry;
+  if (g.kernel_h == 3) return ComputeTask<Filter<3, 3>>(task);
+  g.kernel_w == 3 ? ComputeTask<Filter<1, 3>>(task) : ComputeTask<Filter<1, 5>>(task);
 }
 
 // NOLINTNEXTLINE(google-readability-namespace-comments)
@@ -188,6 +200,7 @@ HWY_EXPORT(ComputeWinograd);
 namespace {
 
 int64_t Tiles(const ConvGeometry& g) { return TileRows(g) * TileColumns(g); }
+int64_t Points(const ConvGeometry& g) { return g.kernel_h == 1 ? kReach : kReach * kReach; }
 int64_t ChannelParts(const ConvGeometry& g) { return CeilDiv(g.group_out, kPartChannels); }
 
 // The division of one group of one image into tasks: of the tiles into runs, and of the output
@@ -199,20 +212,20 @@ struct TileCut {
   // The cost of the largest task in multiply-adds of 16 lanes. The costs of the transforms were
   // measured (bench/math_bench.cc).
   int64_t largest_cost(const ConvGeometry& g) const {
-    constexpr int64_t kWeights = 9, kInput = 45, kOutput = 18;
-    const int64_t tiles = CeilDiv(Tiles(g), runs);
+    constexpr int64_t kWeights = 9, kInput = 45, kOutput = 18;  // for 36 points
+    const int64_t tiles = CeilDiv(Tiles(g), runs), points = Points(g);
     const int64_t outputs = CeilDiv(ChannelParts(g), channels) * kPartChannels;
-    return g.group_in * outputs * (tiles * kPoints / 16 + kWeights) +
-           tiles * (g.group_in * kInput + outputs * kOutput);
+    return g.group_in * outputs * (tiles * points / 16 + kWeights * points / 36) +
+           tiles * (g.group_in * kInput + outputs * kOutput) * points / 36;
   }
 };
 
 // The division into as few tasks as the second-level cache allows. Long rows of tiles are divided
 // alike, because a task that reads the ends of two rows transforms more.
 TileCut LeastCut(const ConvGeometry& g) {
-  constexpr int64_t kMostTiles = 64;
-  const int64_t per_row = CeilDiv(TileColumns(g), kMostTiles);
-  return {per_row > 1 ? TileRows(g) * per_row : CeilDiv(Tiles(g), kMostTiles), 1};
+  const int64_t most = 64 * 36 / Points(g);
+  const int64_t per_row = CeilDiv(TileColumns(g), most);
+  return {per_row > 1 ? TileRows(g) * per_row : CeilDiv(Tiles(g), most), 1};
 }
 
 // The same, or more tasks if that is faster with `threads` threads. Dividing tiles repeats the
@@ -238,8 +251,12 @@ TileCut ChooseCut(const ConvGeometry& g, int64_t threads) {
 }  // namespace
 
 bool WinogradPays(const ConvGeometry& g) {
-  if (g.kernel_h != 3 || g.kernel_w != 3 || g.stride_h != 1 || g.stride_w != 1 ||
-      g.dilation_h != 1 || g.dilation_w != 1 || !g.dense_output() || g.positions() == 0) {
+  const bool has_filter = g.kernel_h == 3   ? g.kernel_w == 3
+                          : g.kernel_h == 1 ? g.kernel_w == 3 || g.kernel_w == 5
+                                            : false;
+  const bool in_steps = g.stride_h == 1 && g.stride_w == 1 &&
+                        (g.kernel_h == 1 || g.dilation_h == 1) && g.dilation_w == 1;
+  if (!has_filter || !in_steps || !g.dense_output() || g.positions() == 0) {
     return false;
   }
   const TileCut cut = LeastCut(g);

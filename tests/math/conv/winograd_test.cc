@@ -1,4 +1,4 @@
-// Tests 3x3 convolutions that are large enough for math/conv/winograd.cc.
+// Tests 3x3, 1x3 and 1x5 convolutions that are large enough for math/conv/winograd.cc.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -25,6 +25,10 @@ Window Pads(int64_t top, int64_t left, int64_t bottom, int64_t right) {
   return {3, 3, 1, 1, 1, 1, top, left, bottom, right};
 }
 
+Window RowPads(int64_t taps, int64_t left, int64_t right) {
+  return {1, taps, 1, 1, 1, 1, 0, left, 0, right};
+}
+
 const WinogradCase kWinogradCases[] = {
     {"square", {1, 32, 16, 16, 32, 1, Pads(1, 1, 1, 1)}},
     {"batch", {3, 33, 17, 15, 51, 1, Pads(1, 1, 1, 1)}},
@@ -46,26 +50,40 @@ const WinogradCase kWinogradCases[] = {
     {"seven_tiles_across", {1, 64, 28, 27, 48, 1, Pads(1, 1, 1, 1)}},
     {"several_runs", {1, 32, 45, 61, 32, 1, Pads(1, 1, 1, 1)}},
     {"long_rows", {1, 32, 11, 270, 16, 1, Pads(0, 1, 1, 0)}},
+    {"three_taps", {1, 64, 1, 100, 64, 1, RowPads(3, 1, 1)}},
+    {"three_taps_in_rows", {2, 90, 9, 37, 72, 1, RowPads(3, 0, 2)}},
+    {"three_taps_in_groups", {1, 96, 3, 64, 96, 2, RowPads(3, 1, 1)}},
+    {"three_taps_of_long_rows", {1, 32, 2, 3000, 32, 1, RowPads(3, 2, 0)}},
+    {"three_taps_in_a_column", {1, 64, 90, 1, 48, 1, {3, 1, 1, 1, 1, 1, 1, 0, 1, 0}}},
+    {"five_taps", {1, 64, 1, 100, 64, 1, RowPads(5, 2, 2)}},
+    {"five_taps_in_rows", {2, 90, 9, 37, 72, 1, RowPads(5, 4, 0)}},
+    {"five_taps_without_pads", {1, 128, 1, 93, 80, 1, RowPads(5, 0, 0)}},
+    {"five_taps_of_long_rows", {1, 64, 2, 2001, 64, 1, RowPads(5, 0, 3)}},
+    {"five_taps_in_a_column", {1, 64, 83, 1, 48, 1, {5, 1, 1, 1, 1, 1, 2, 0, 2, 0}}},
 };
 
-int64_t WeightCount(const ConvShape& s) { return s.out_channels * (s.in_channels / s.groups) * 9; }
+int64_t Taps(const ConvShape& s) { return s.window.kernel_h * s.window.kernel_w; }
+int64_t WeightCount(const ConvShape& s) {
+  return s.out_channels * (s.in_channels / s.groups) * Taps(s);
+}
 
 // The convolution in double.
 std::vector<double> Plain(const ConvShape& s, const std::vector<Half>& x,
                           const std::vector<Half>& w, const std::vector<float>& bias) {
   const int64_t group_in = s.in_channels / s.groups, group_out = s.out_channels / s.groups;
+  const int64_t taps = Taps(s), across = s.window.kernel_w;
   std::vector<double> y;
   for (int64_t plane = 0; plane < s.batch * s.out_channels; ++plane) {
     const int64_t n = plane / s.out_channels, o = plane % s.out_channels;
     for (int64_t position = 0; position < s.out_h() * s.out_w(); ++position) {
       double sum = bias[o];
-      for (int64_t k = 0; k < group_in * 9; ++k) {
-        const int64_t row = position / s.out_w() + k % 9 / 3 - s.window.pad_top;
-        const int64_t column = position % s.out_w() + k % 3 - s.window.pad_left;
+      for (int64_t k = 0; k < group_in * taps; ++k) {
+        const int64_t row = position / s.out_w() + k % taps / across - s.window.pad_top;
+        const int64_t column = position % s.out_w() + k % across - s.window.pad_left;
         if (row < 0 || row >= s.in_h || column < 0 || column >= s.in_w) continue;
-        const int64_t channel = n * s.in_channels + o / group_out * group_in + k / 9;
+        const int64_t channel = n * s.in_channels + o / group_out * group_in + k / taps;
         sum += ToDouble(x[(channel * s.in_h + row) * s.in_w + column]) *
-               ToDouble(w[o * group_in * 9 + k]);
+               ToDouble(w[o * group_in * taps + k]);
       }
       y.push_back(sum);
     }
