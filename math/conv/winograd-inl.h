@@ -166,18 +166,21 @@ HWY_INLINE bool AreModest(const Half* from, int64_t count) {
   return modest && std::all_of(from + i, from + count, IsModest);
 }
 
-// The layout of a staged input channel. The rows of tiles are stored one after the other. Each has
-// a slot of as many columns as outputs per tile, and `more` slots that its last tile also reads.
-// After the last row of tiles there is one more row of slots, of which tiles read the first rows of
-// elements if they are transformed along columns. A task within a row of tiles has only columns
-// that it reads.
+// The layout of some staged input channels. The rows of tiles are stored one after the other. Each
+// has a slot of as many columns as outputs per tile, and `more` slots that its last tile also
+// reads. After the last row of tiles there is one more row of slots, of which tiles read the first
+// rows of elements if they are transformed along columns. A task within a row of tiles has only
+// columns that it reads. Channels of few tiles are staged together, so that vectors are full.
 struct Slots {
   int64_t columns;       // of tiles
   int64_t more;          // slots that a tile reads after its own
   int64_t per_row;       // slots per row of tiles: columns + more
   int64_t first;         // slot of the first tile, which is in the first row
   int64_t rows;          // of tiles
-  int64_t count;         // slots that tiles read, from the first on, without the extra row
+  int64_t tiles;         // of a channel
+  int64_t per_channel;   // slots of a channel
+  int64_t channels = 1;  // staged together
+  int64_t count;         // slots that tiles read, from the first on, without the last extra row
   int64_t size;          // all slots, rounded up to whole vectors, and one spare vector
   int64_t first_column;  // input column of staged column 0
   int64_t begin, end;    // staged columns that are inside the image
@@ -195,14 +198,30 @@ struct Slots {
     }
     more = CeilDiv(kReach, wide) - 1;
     per_row = columns + more;
-    rows = CeilDiv(first + t.tiles, columns);
-    count = BehindFirst(t.tiles - 1) + 1 + more;
-    size = RoundUp((rows + 1) * per_row, kLanes) + kLanes;
+    tiles = t.tiles;
+    rows = CeilDiv(first + tiles, columns);
+    per_channel = (rows + 1) * per_row;
+    const auto vectors = [&](int64_t n) { return CeilDiv(CountOf(n), kLanes); };
+    for (int64_t n = 2; n <= HWY_MIN(kMostStaged / per_channel, g.group_in); ++n) {
+      if (vectors(n) * channels < vectors(channels) * n) channels = n;
+    }
+    count = CountOf(channels);
+    size = RoundUp(channels * per_channel, kLanes) + kLanes;
     begin = HWY_MIN(HWY_MAX(-first_column, 0), wide * per_row);
     end = HWY_MAX(HWY_MIN(g.in_w - first_column, wide * per_row), begin);
   }
-  // Slots from that of the first tile to that of another one.
-  int64_t BehindFirst(int64_t tile) const { return tile + (first + tile) / columns * more; }
+  // Slots from that of the first tile to that of another one, counted through the channels.
+  int64_t BehindFirst(int64_t tile) const {
+    const int64_t in_channel = tile % tiles;
+    return tile / tiles * per_channel + in_channel + (first + in_channel) / columns * more;
+  }
+
+ private:
+  static constexpr int64_t kMostStaged = 96;  // they fit the first-level cache
+
+  int64_t CountOf(int64_t of_channels) const {
+    return BehindFirst(of_channels * tiles - 1) + 1 + more;
+  }
 };
 
 // Copies the rows of a channel to staged[row % kHigh][slot][kWide]. Elements outside the image are
@@ -279,12 +298,13 @@ struct SlotTiles {
 };
 
 // The SlotTiles of all vectors of slots. In thread scratch.
-HWY_INLINE const SlotTiles* FindTiles(const WinogradTask& t, const Slots& slots) {
+HWY_INLINE const SlotTiles* FindTiles(const Slots& slots) {
   const int64_t vectors = CeilDiv(slots.count, kLanes);
   auto* const found = ThreadScratch<SlotTiles>(ScratchUse::kPieces, vectors);
-  std::fill_n(found, vectors, SlotTiles{t.tiles, {}});
+  const int64_t count = slots.channels * slots.tiles;
+  std::fill_n(found, vectors, SlotTiles{count, {}});
   const auto for_tiles = [&](const auto& take) {
-    for (int64_t tile = 0; tile < t.tiles; ++tile) {
+    for (int64_t tile = 0; tile < count; ++tile) {
       const int64_t slot = slots.BehindFirst(tile);
       take(found[slot / kLanes], tile, slot % kLanes);
     }
@@ -324,9 +344,11 @@ HWY_INLINE void TransformRows(const Slots& slots, const float* points, const Slo
 }
 
 // Transforms the input to points[point][channel][tile]. May write up to a vector past the end; what
-// is written past one channel is overwritten by the next.
+// is written past some channels is overwritten by the next. Prefetches the first step of `weights`,
+// which are read after this.
 template <class F>
-HWY_INLINE void TransformInput(const WinogradTask& t, int64_t point_size, float* points) {
+HWY_INLINE void TransformInput(const WinogradTask& t, int64_t point_size, float* points,
+                               const Half* weights) {
   constexpr int64_t kColumns = F::kHigh * F::kWide;
   const ConvGeometry& g = *t.geometry;
   const Slots slots(t);
@@ -335,9 +357,17 @@ HWY_INLINE void TransformInput(const WinogradTask& t, int64_t point_size, float*
   float* columns =
       ThreadScratch<float>(ScratchUse::kStage, (kColumns + F::kDeep * F::kWide) * slots.size);
   float* rows = columns + kColumns * slots.size;
-  const SlotTiles* tiles = FindTiles(t, slots);
-  for (int64_t c = 0; c < g.group_in; ++c) {
-    StageRows<F>(t, slots, t.x + c * g.in_h * g.in_w, staged);
+  const SlotTiles* tiles = FindTiles(slots);
+  for (int64_t next = 0; next < g.group_in; next += slots.channels) {
+    // The last channels are as many as the others: some are transformed twice.
+    const int64_t c = HWY_MIN(next, g.group_in - slots.channels);
+    for (int64_t i = 0; i < slots.channels; ++i) {
+      StageRows<F>(t, slots, t.x + (c + i) * g.in_h * g.in_w,
+                   staged + i * slots.per_channel * F::kWide);
+      for (int64_t tap = 0; tap < F::kTaps && c + i < kStepChannels; ++tap) {
+        hwy::Prefetch(weights + ((c + i) * F::kTaps + tap) * kWinogradChannels);
+      }
+    }
     SplitColumns<F>(slots, staged, columns);
     if constexpr (F::kDown > 1) TransformColumns<F>(slots, columns, rows);
     TransformRows<F>(slots, F::kDown > 1 ? rows : columns, tiles, point_size, points + c * t.tiles);

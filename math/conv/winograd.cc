@@ -129,13 +129,16 @@ void ComputeTiles(const WinogradTask& t) {
                                         kPoints * (weight_size + sum_size + input_size) + kLanes);
   float* sums = weights + kPoints * weight_size;
   float* input = sums + kPoints * sum_size;
-  TransformInput<F>(t, input_size, input);
+  const auto weights_of = [&](int64_t channel) {
+    return t.weights + channel / kWinogradChannels * kWinogradChannels * g.depth();
+  };
+  TransformInput<F>(t, input_size, input, weights_of(t.first_channel));
   for (int64_t channel = t.first_channel, outputs = 0; channel < t.last_channel;
        channel += outputs) {
     const int64_t lane = channel % kWinogradChannels;
     outputs = HWY_MIN(kWinogradChannels - lane, t.last_channel - channel);
     const int64_t whole_parts = RoundUp(outputs, kPartChannels);
-    const Half* from = t.weights + (channel - lane) * g.depth() + lane;
+    const Half* from = weights_of(channel) + lane;
     for (int64_t first = 0; first < g.group_in; first += step) {
       const int64_t channels = HWY_MIN(step, g.group_in - first);
       TransformWeights<F>(from + first * kTaps * kWinogradChannels, channels, whole_parts,
