@@ -63,6 +63,8 @@ const ConvCase kConvCases[] = {
     {"pointwise", {1, 19, 7, 9, 13, 1, {}}},
     {"pointwise_deep", {2, 800, 5, 6, 20, 1, {}}},
     {"pointwise_of_64_positions", {1, 20, 4, 16, 140, 1, {}}},
+    {"pointwise_with_few_columns_at_the_end", {1, 31, 6, 33, 24, 1, {}}},
+    {"pointwise_stride2_with_few_columns_at_the_end", {1, 36, 27, 28, 40, 1, Square(1, 2, 0)}},
     {"pointwise_in_blocks_of_rows", {1, 1021, 9, 20, 70, 1, {}}},
     {"pointwise_in_parts_for_the_epilogue", {1, 5, 33, 67, 9, 1, {}}},
     {"pointwise_stride2", {1, 8, 9, 9, 12, 1, Square(1, 2, 0)}},
