@@ -35,6 +35,12 @@ inline int64_t AxisFromZero(int64_t axis, size_t rank) {
   return axis < 0 ? axis + static_cast<int64_t>(rank) : axis;
 }
 
+// The same; nullopt if there is no such axis.
+inline std::optional<int64_t> AxisWithin(int64_t axis, size_t rank) {
+  axis = AxisFromZero(axis, rank);
+  return axis >= 0 && axis < static_cast<int64_t>(rank) ? std::optional(axis) : std::nullopt;
+}
+
 void SetAttribute(Node& node, absl::string_view name, Attribute::Variant value);
 void RemoveAttribute(Node& node, absl::string_view name);
 

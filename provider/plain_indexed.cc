@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "importer/infer/indexed_places.h"
 #include "importer/infer/places.h"
 #include "importer/read/tensor_reader.h"
 
@@ -25,47 +26,31 @@ int64_t Product(Sizes::const_iterator begin, Sizes::const_iterator end) {
   return std::accumulate(begin, end, int64_t{1}, std::multiplies<>());
 }
 
-// From 0; nullopt if there is no such axis.
 std::optional<int64_t> AxisOf(const PlainNode& node, size_t rank) {
-  const int64_t axis = AxisFromZero(node.Int("axis", 0), rank);
-  if (axis < 0 || axis >= static_cast<int64_t>(rank)) return std::nullopt;
-  return axis;
+  return AxisWithin(node.Int("axis", 0), rank);
 }
 
-// The indices from 0 along an axis of `size`. kInvalidArgument, in ONNX Runtime's words: one is
-// outside.
-absl::StatusOr<Sizes> IndicesFromZero(const Tensor& indices, int64_t size,
-                                      const std::string& label) {
-  Sizes all(indices.elements());
-  for (size_t i = 0; i < all.size(); ++i) {
-    const auto at = static_cast<int64_t>(i);
-    const int64_t index =
-        indices.type() == DataType::kInt32 ? indices.at<int32_t>(at) : indices.at<int64_t>(at);
-    if (index < -size || index >= size) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(label, ": indices element out of data bounds, idx=", index,
-                       " must be within the inclusive range [", -size, ",", size - 1, "]"));
-    }
-    all[i] = index < 0 ? index + size : index;
-  }
-  return all;
+Sizes IndicesOf(const Tensor& indices) { return *IntsOf(indices, indices.elements()); }
+
+// Messages are in ONNX Runtime's words.
+absl::Status OutsideAxis(int64_t index, int64_t size, const std::string& label) {
+  return absl::InvalidArgumentError(
+      absl::StrCat(label, ": indices element out of data bounds, idx=", index,
+                   " must be within the inclusive range [", -size, ",", size - 1, "]"));
 }
 
 absl::StatusOr<Tensor> Gathered(const Tensor& x, int64_t axis, const Tensor& indices,
                                 const std::string& label) {
   const Sizes& from = x.dims();
-  absl::StatusOr<Sizes> all = IndicesFromZero(indices, from[axis], label);
-  if (!all.ok()) return all.status();
-  Sizes dims(from.begin(), from.begin() + axis);
-  dims.insert(dims.end(), indices.dims().begin(), indices.dims().end());
-  dims.insert(dims.end(), from.begin() + axis + 1, from.end());
-  Tensor made = Tensor::Uninitialized(x.type(), std::move(dims));
+  const auto [taken, outside] = PlacesOfLists({from[axis]}, 1, IndicesOf(indices));
+  if (outside) return OutsideAxis(*outside, from[axis], label);
+  Tensor made = Tensor::Uninitialized(x.type(), GatheredDims(from, axis, indices.dims()));
   if (made.elements() == 0) return made;
   const size_t row = x.bytes().size() / Product(from.begin(), from.begin() + axis + 1);
   auto* to = made.mutable_data<std::byte>();
   const std::byte* block = x.bytes().data();
   for (int64_t left = Product(from.begin(), from.begin() + axis); left > 0; --left) {
-    for (const int64_t index : *all) {
+    for (const int64_t index : taken) {
       std::memcpy(to, block + index * row, row);
       to += row;
     }
@@ -74,45 +59,18 @@ absl::StatusOr<Tensor> Gathered(const Tensor& x, int64_t axis, const Tensor& ind
   return made;
 }
 
-// Whether indices of `dims` fit an array, along the axes that they do not index.
-bool AreWithin(const Sizes& dims, const Sizes& array, int64_t axis) {
-  if (dims.size() != array.size()) return false;
-  for (size_t i = 0; i < dims.size(); ++i) {
-    if (dims[i] > array[i] && static_cast<int64_t>(i) != axis) return false;
-  }
-  return true;
-}
-
-// Calls visit(at, place) for each index, in order: where it is, and the place in an array of `dims`
-// that it means.
-template <class Visit>
-absl::Status ForEachIndexed(const Sizes& dims, int64_t axis, const Tensor& indices,
-                            const std::string& label, const Visit& visit) {
-  absl::StatusOr<Sizes> all = IndicesFromZero(indices, dims[axis], label);
-  if (!all.ok()) return all.status();
-  StridedView rows{.start = 0, .steps = StepsOf(dims)};
-  const int64_t step = std::exchange(rows.steps[axis], 0);
-  ForEachRow<1>(indices.dims(), {&rows},
-                [&](int64_t at, const auto& from, const auto& steps, int64_t count) {
-                  for (int64_t i = 0; i < count; ++i) {
-                    visit(at + i, from[0] + i * steps[0] + (*all)[at + i] * step);
-                  }
-                });
-  return absl::OkStatus();
-}
-
 template <class T>
 Step ScatterSum(const PlainNode& node, int64_t axis) {
   return PlainStep{
       node.type(0), node.dims(0), [axis, label = node.label](Operands x) -> absl::StatusOr<Tensor> {
         Tensor made = x[0]->Copy();
+        const Sizes& dims = made.dims();
+        const auto [places, outside] = PlacesAlong(dims, axis, x[1]->dims(), IndicesOf(*x[1]));
+        if (outside) return OutsideAxis(*outside, dims[axis], label);
         const Tensor updates = WrittenOut<T>(*x[2]);
-        const T* const from = updates.data<T>().data();
+        const T* from = updates.data<T>().data();
         T* const to = made.mutable_data<T>();
-        const absl::Status status =
-            ForEachIndexed(made.dims(), axis, *x[1], label,
-                           [&](int64_t update, int64_t place) { to[place] += from[update]; });
-        if (!status.ok()) return status;
+        for (const int64_t place : places) to[place] += *from++;
         return made;
       }};
 }
@@ -155,11 +113,7 @@ Step GatherStep(const PlainNode& node) {
   const std::optional<int64_t> axis = AxisOf(node, from->size());
   if (!axis) return std::nullopt;
   PlainStep step{.type = node.type(0)};
-  if (node.inputs[1].dims) {
-    step.dims = Sizes(from->begin(), from->begin() + *axis);
-    step.dims->insert(step.dims->end(), node.dims(1).begin(), node.dims(1).end());
-    step.dims->insert(step.dims->end(), from->begin() + *axis + 1, from->end());
-  }
+  if (node.inputs[1].dims) step.dims = GatheredDims(*from, *axis, node.dims(1));
   step.run = [axis = *axis, label = node.label](Operands x) {
     return Gathered(*x[0], axis, *x[1], label);
   };
@@ -170,18 +124,20 @@ Step GatherElementsStep(const PlainNode& node) {
   if (!node.IsKnown() || node.inputs.size() != 2 || !IsIndex(node.type(1))) return std::nullopt;
   const Sizes &from = node.dims(0), &dims = node.dims(1);
   const std::optional<int64_t> axis = AxisOf(node, from.size());
-  if (!axis || !AreWithin(dims, from, *axis)) return std::nullopt;
+  if (!axis || !FitAlong(from, *axis, dims)) return std::nullopt;
   return PlainStep{
       node.type(0), dims, [axis = *axis, label = node.label](Operands x) -> absl::StatusOr<Tensor> {
+        const Sizes& from = x[0]->dims();
+        const auto [places, outside] = PlacesAlong(from, axis, x[1]->dims(), IndicesOf(*x[1]));
+        if (outside) return OutsideAxis(*outside, from[axis], label);
         Tensor made = Tensor::Uninitialized(x[0]->type(), x[1]->dims());
         const size_t size = BitsOf(made.type()) / 8;
         const std::byte* const elements = x[0]->bytes().data();
-        auto* const to = made.mutable_data<std::byte>();
-        const absl::Status status =
-            ForEachIndexed(x[0]->dims(), axis, *x[1], label, [&](int64_t at, int64_t place) {
-              std::memcpy(to + at * size, elements + place * size, size);
-            });
-        if (!status.ok()) return status;
+        auto* to = made.mutable_data<std::byte>();
+        for (const int64_t place : places) {
+          std::memcpy(to, elements + place * size, size);
+          to += size;
+        }
         return made;
       }};
 }
@@ -225,7 +181,7 @@ Step ScatterElementsStep(const PlainNode& node) {
   const Sizes &dims = node.dims(0), &listed = node.dims(1);
   const std::optional<int64_t> axis = AxisOf(node, dims.size());
   if (!axis || node.type(2) != node.type(0) || node.dims(2) != listed) return std::nullopt;
-  if (!AreWithin(listed, dims, *axis) || TextOr(node, "reduction", "none") != "add") {
+  if (!FitAlong(dims, *axis, listed) || TextOr(node, "reduction", "none") != "add") {
     return std::nullopt;
   }
   switch (node.type(0)) {
@@ -242,39 +198,28 @@ Step ScatterNDStep(const PlainNode& node) {
   if (!node.IsKnown() || node.inputs.size() != 3 || node.type(1) != DataType::kInt64) {
     return std::nullopt;
   }
-  const Sizes &dims = node.dims(0), &listed = node.dims(1);
   if (node.type(2) != node.type(0) || TextOr(node, "reduction", "none") != "none" ||
-      listed.empty()) {
+      UpdateDims(node.dims(0), node.dims(1)) != node.dims(2)) {
     return std::nullopt;
   }
-  const int64_t depth = listed.back();
-  if (depth < 1 || depth > static_cast<int64_t>(dims.size())) return std::nullopt;
-  Sizes want(listed.begin(), listed.end() - 1);
-  want.insert(want.end(), dims.begin() + depth, dims.end());
-  if (node.dims(2) != want) return std::nullopt;
-  return PlainStep{node.type(0), dims,
-                   [depth, label = node.label](Operands x) -> absl::StatusOr<Tensor> {
-                     Tensor made = x[0]->Copy();
-                     const Tensor updates = x[2]->is_fill() ? x[2]->Copy() : *x[2];
-                     const Sizes& sizes = made.dims();
-                     const int64_t count = x[1]->elements() / depth;
-                     const size_t row = count == 0 ? 0 : updates.bytes().size() / count;
-                     auto* const to = made.mutable_data<std::byte>();
-                     for (int64_t i = 0; i < count; ++i) {
-                       int64_t place = 0;
-                       for (int64_t k = 0; k < depth; ++k) {
-                         const int64_t index = x[1]->at<int64_t>(i * depth + k);
-                         if (index < -sizes[k] || index >= sizes[k]) {
-                           return absl::InvalidArgumentError(  // in ONNX Runtime's words
-                               absl::StrCat(label, ": invalid indice found, indice = ", index));
-                         }
-                         place = place * sizes[k] + (index < 0 ? index + sizes[k] : index);
-                       }
-                       if (row == 0) continue;
-                       std::memcpy(to + place * row, updates.bytes().data() + i * row, row);
-                     }
-                     return made;
-                   }};
+  return PlainStep{
+      node.type(0), node.dims(0),
+      [depth = node.dims(1).back(), label = node.label](Operands x) -> absl::StatusOr<Tensor> {
+        const auto [places, outside] = PlacesOfLists(x[0]->dims(), depth, IndicesOf(*x[1]));
+        if (outside) {
+          return absl::InvalidArgumentError(
+              absl::StrCat(label, ": invalid indice found, indice = ", *outside));
+        }
+        Tensor made = x[0]->Copy();
+        const Tensor updates = x[2]->is_fill() ? x[2]->Copy() : *x[2];
+        const size_t row = places.empty() ? 0 : updates.bytes().size() / places.size();
+        if (row == 0) return made;
+        auto* const to = made.mutable_data<std::byte>();
+        for (size_t i = 0; i < places.size(); ++i) {
+          std::memcpy(to + places[i] * row, updates.bytes().data() + i * row, row);
+        }
+        return made;
+      }};
 }
 
 Step SplitStep(const PlainNode& node) {

@@ -39,9 +39,9 @@ std::optional<std::vector<bool>> Marked(const std::optional<Dims>& axes, size_t 
   if (!axes) return std::nullopt;
   std::vector<bool> marked(rank);
   for (const int64_t axis : *axes) {
-    const int64_t at = AxisFromZero(axis, rank);
-    if (at < 0 || at >= static_cast<int64_t>(rank)) return std::nullopt;
-    marked[at] = true;
+    const std::optional<int64_t> at = AxisWithin(axis, rank);
+    if (!at) return std::nullopt;
+    marked[*at] = true;
   }
   return marked;
 }
@@ -140,17 +140,16 @@ Step Slice(const PlainNode& node) {
 
 Step Concat(const PlainNode& node) {
   if (!node.IsKnown()) return std::nullopt;
-  const size_t rank = node.dims(0).size();
-  const int64_t axis = AxisFromZero(node.Int("axis", 0), rank);
-  if (axis < 0 || axis >= static_cast<int64_t>(rank)) return std::nullopt;
+  const std::optional<int64_t> axis = AxisWithin(node.Int("axis", 0), node.dims(0).size());
+  if (!axis) return std::nullopt;
   std::vector<Dims> sizes;
   for (size_t i = 0; i < node.inputs.size(); ++i) {
     if (!node.Has(i) || node.type(i) != node.type(0)) return std::nullopt;
     sizes.push_back(node.dims(i));
   }
-  std::optional<Dims> dims = ConcatDims(sizes, axis);
+  std::optional<Dims> dims = ConcatDims(sizes, *axis);
   if (!dims) return std::nullopt;
-  const auto run = [dims = *dims, axis](Operands x) { return Concatenated(x, dims, axis); };
+  const auto run = [dims = *dims, axis = *axis](Operands x) { return Concatenated(x, dims, axis); };
   return PlainStep{node.type(0), *std::move(dims), run};
 }
 

@@ -10,6 +10,7 @@
 #include "importer/edit.h"
 #include "importer/elements.h"
 #include "importer/infer/compute.h"
+#include "importer/infer/indexed_places.h"
 #include "importer/infer/places.h"
 
 namespace anemone::compute {
@@ -27,32 +28,25 @@ void CopyElements(const Tensor& from, absl::Span<const int64_t> places, std::byt
 }
 
 // The elements of `from` at these places. nullopt: elements of other sizes (complex128).
-Result Picked(const Tensor& from, Dims dims, const Places& places) {
+Result Picked(const Tensor& from, Dims dims, const Dims& places) {
   Tensor made = Tensor::Uninitialized(from.type(), std::move(dims));
   auto* const to = made.mutable_data<std::byte>();
   switch (BitsOf(from.type())) {
     case 8:
-      CopyElements<1>(from, places.all(), to);
+      CopyElements<1>(from, places, to);
       return made;
     case 16:
-      CopyElements<2>(from, places.all(), to);
+      CopyElements<2>(from, places, to);
       return made;
     case 32:
-      CopyElements<4>(from, places.all(), to);
+      CopyElements<4>(from, places, to);
       return made;
     case 64:
-      CopyElements<8>(from, places.all(), to);
+      CopyElements<8>(from, places, to);
       return made;
     default:
       return std::nullopt;
   }
-}
-
-// An axis from 0; nullopt if there is no such axis.
-std::optional<int64_t> AxisOf(int64_t axis, size_t rank) {
-  const auto axes = static_cast<int64_t>(rank);
-  if (axis < -axes || axis >= axes) return std::nullopt;
-  return axis < 0 ? axis + axes : axis;
 }
 
 // The indices that a Slice takes of an axis of `size` elements, at least one.
@@ -67,33 +61,20 @@ Dims Sliced(int64_t size, int64_t start, int64_t end, int64_t step) {
 }
 
 // The places in an array of dims `from` that input 1 indexes along `axis`.
-std::optional<Places> IndexedPlaces(const ConstantNode& c, const Dims& from) {
+std::optional<Dims> PlacesOf(const ConstantNode& c, const Dims& from) {
   const auto indices = c.Ints(1);
-  const auto axis = AxisOf(IntOr(c.node(), "axis", 0), from.size());
+  const auto axis = AxisWithin(IntOr(c.node(), "axis", 0), from.size());
   if (!indices || !axis) return std::nullopt;
   const Dims& dims = c.In(1)->dims();
-  if (dims.size() != from.size() || !IsSmall(dims)) return std::nullopt;
-  const Dims steps = StepsOf(from);
-  Places others;
-  for (int64_t i = 0; i < static_cast<int64_t>(from.size()); ++i) {
-    if (i != *axis && dims[i] > from[i]) return std::nullopt;
-    others.AddAxis(dims[i], i == *axis ? 0 : steps[i]);
-  }
-  Dims places = others.all();
-  for (size_t i = 0; i < places.size(); ++i) {
-    const int64_t index = (*indices)[i];
-    if (index < -from[*axis] || index >= from[*axis]) return std::nullopt;
-    places[i] += (index < 0 ? index + from[*axis] : index) * steps[*axis];
-  }
-  Places all;
-  all.AddAxis(places);
-  return all;
+  if (!IsSmall(dims) || !FitAlong(from, *axis, dims)) return std::nullopt;
+  IndexedPlaces made = PlacesAlong(from, *axis, dims, *indices);
+  return made.outside ? std::nullopt : std::optional(std::move(made.places));
 }
 
 }  // namespace
 
 Result Concat(const ConstantNode& c) {
-  const auto axis = AxisOf(IntOr(c.node(), "axis", 0), c.In(0)->dims().size());
+  const auto axis = AxisWithin(IntOr(c.node(), "axis", 0), c.In(0)->dims().size());
   if (!axis) return std::nullopt;
   std::vector<Dims> sizes;
   for (size_t i = 0; i < c.inputs(); ++i) {
@@ -119,37 +100,32 @@ Result Expand(const ConstantNode& c) {
   const Dims& from = c.In(0)->dims();
   const auto dims = BroadcastDims(from, *shape);
   if (!dims || !IsSmall(*dims)) return std::nullopt;
-  return Picked(*c.In(0), *dims, BroadcastPlaces(from, *dims));
+  return Picked(*c.In(0), *dims, BroadcastPlaces(from, *dims).all());
 }
 
 Result Gather(const ConstantNode& c) {
   const Dims& from = c.In(0)->dims();
-  auto indices = c.Ints(1);
-  const auto axis = AxisOf(IntOr(c.node(), "axis", 0), from.size());
+  const auto indices = c.Ints(1);
+  const auto axis = AxisWithin(IntOr(c.node(), "axis", 0), from.size());
   if (!indices || !axis) return std::nullopt;
+  IndexedPlaces taken = PlacesOfLists({from[*axis]}, 1, *indices);
+  Dims dims = GatheredDims(from, *axis, c.In(1)->dims());
+  if (taken.outside || !IsSmall(dims)) return std::nullopt;
   const Dims steps = StepsOf(from);
-  for (int64_t& index : *indices) {
-    if (index < -from[*axis] || index >= from[*axis]) return std::nullopt;
-    index = (index < 0 ? index + from[*axis] : index) * steps[*axis];
-  }
-  const Dims& picks = c.In(1)->dims();
-  Dims dims(from.begin(), from.begin() + *axis);
-  dims.insert(dims.end(), picks.begin(), picks.end());
-  dims.insert(dims.end(), from.begin() + *axis + 1, from.end());
-  if (!IsSmall(dims)) return std::nullopt;
+  for (int64_t& place : taken.places) place *= steps[*axis];
   Places places;
   for (int64_t i = 0; i < static_cast<int64_t>(from.size()); ++i) {
     if (i == *axis) {
-      places.AddAxis(*indices);
+      places.AddAxis(taken.places);
     } else {
       places.AddAxis(from[i], steps[i]);
     }
   }
-  return Picked(*c.In(0), std::move(dims), places);
+  return Picked(*c.In(0), std::move(dims), places.all());
 }
 
 Result GatherElements(const ConstantNode& c) {
-  const std::optional<Places> places = IndexedPlaces(c, c.In(0)->dims());
+  const std::optional<Dims> places = PlacesOf(c, c.In(0)->dims());
   return places ? Picked(*c.In(0), c.In(1)->dims(), *places) : std::nullopt;
 }
 
@@ -177,14 +153,14 @@ Result ScatterElements(const ConstantNode& c) {
       StringOr(c.node(), "reduction", "none") != "none") {
     return std::nullopt;
   }
-  const std::optional<Places> places = IndexedPlaces(c, data->dims());
+  const std::optional<Dims> places = PlacesOf(c, data->dims());
   if (!places || updates->dims() != c.In(1)->dims()) return std::nullopt;
   Tensor made = data->Copy();
   const Tensor given = updates->is_fill() ? updates->Copy() : *updates;
   const int64_t size = BitsOf(made.type()) / 8;
   auto* const to = made.mutable_data<std::byte>();
   for (int64_t i = 0; i < given.elements(); ++i) {
-    std::memcpy(to + places->all()[i] * size, given.bytes().data() + i * size, size);
+    std::memcpy(to + (*places)[i] * size, given.bytes().data() + i * size, size);
   }
   return made;
 }
@@ -192,30 +168,20 @@ Result ScatterElements(const ConstantNode& c) {
 Result ScatterND(const ConstantNode& c) {
   const Tensor *const data = c.In(0), *const updates = c.In(2);
   const auto indices = c.Ints(1);
-  if (!indices || updates == nullptr || updates->type() != data->type()) return std::nullopt;
-  const Dims &from = data->dims(), &listed = c.In(1)->dims();
-  if (!IsSmall(from) || data->elements() == 0 || listed.empty() ||
-      StringOr(c.node(), "reduction", "none") != "none") {
+  if (!indices || updates == nullptr || updates->type() != data->type() || !IsSmall(data->dims()) ||
+      data->elements() == 0 || StringOr(c.node(), "reduction", "none") != "none" ||
+      UpdateDims(data->dims(), c.In(1)->dims()) != updates->dims()) {
     return std::nullopt;
   }
-  const int64_t depth = listed.back();
-  if (depth < 1 || depth > static_cast<int64_t>(from.size())) return std::nullopt;
-  Dims want(listed.begin(), listed.end() - 1);
-  want.insert(want.end(), from.begin() + depth, from.end());
-  if (updates->dims() != want) return std::nullopt;
-  const Dims steps = StepsOf(from);
+  const int64_t depth = c.In(1)->dims().back();
+  const auto [places, outside] = PlacesOfLists(data->dims(), depth, *indices);
+  if (outside) return std::nullopt;
   const Tensor given = updates->is_fill() ? updates->Copy() : *updates;
   Tensor made = data->Copy();
-  const int64_t bytes = steps[depth - 1] * BitsOf(made.type()) / 8;  // of one update
-  for (size_t i = 0; i < indices->size(); i += depth) {
-    int64_t place = 0;
-    for (int64_t k = 0; k < depth; ++k) {
-      const int64_t index = (*indices)[i + k];
-      if (index < -from[k] || index >= from[k]) return std::nullopt;
-      place += (index < 0 ? index + from[k] : index) * (steps[k] / steps[depth - 1]);
-    }
-    std::memcpy(made.mutable_data<std::byte>() + place * bytes,
-                given.bytes().data() + static_cast<int64_t>(i) / depth * bytes, bytes);
+  const int64_t bytes = StepsOf(data->dims())[depth - 1] * BitsOf(made.type()) / 8;  // of an update
+  for (size_t i = 0; i < places.size(); ++i) {
+    std::memcpy(made.mutable_data<std::byte>() + places[i] * bytes,
+                given.bytes().data() + i * bytes, bytes);
   }
   return made;
 }
@@ -231,7 +197,7 @@ Result Slice(const ConstantNode& c) {
   if (axes.size() != starts->size() || by.size() != starts->size()) return std::nullopt;
   std::vector<std::optional<Dims>> taken(from.size());
   for (size_t i = 0; i < axes.size(); ++i) {
-    const auto axis = AxisOf(axes[i], from.size());
+    const auto axis = AxisWithin(axes[i], from.size());
     // ONNX Runtime reads the largest ends as "to the first element", against ONNX.
     const bool is_last = (*ends)[i] >= std::numeric_limits<int32_t>::max();
     const bool is_odd = by[i] == 0 || std::abs(by[i] / 2) > kMostComputed || (by[i] < 0 && is_last);
@@ -255,13 +221,13 @@ Result Slice(const ConstantNode& c) {
     for (int64_t& index : *taken[i]) index *= steps[i];
     places.AddAxis(*taken[i]);
   }
-  return Picked(*c.In(0), std::move(dims), places);
+  return Picked(*c.In(0), std::move(dims), places.all());
 }
 
 // ONNX Runtime refuses a last part without elements, unless its size is given.
 Result Split(const ConstantNode& c) {
   const Dims& from = c.In(0)->dims();
-  const auto axis = AxisOf(IntOr(c.node(), "axis", 0), from.size());
+  const auto axis = AxisWithin(IntOr(c.node(), "axis", 0), from.size());
   if (!axis) return std::nullopt;
   const auto count = static_cast<int64_t>(c.node().outputs.size());
   const int64_t size = from[*axis], even = (size + count - 1) / count;
@@ -286,7 +252,7 @@ Result Split(const ConstantNode& c) {
   Places places;
   places.AddAxis({start * steps[*axis]});
   for (size_t i = 0; i < from.size(); ++i) places.AddAxis(dims[i], steps[i]);
-  return Picked(*c.In(0), std::move(dims), places);
+  return Picked(*c.In(0), std::move(dims), places.all());
 }
 
 Result Tile(const ConstantNode& c) {
@@ -306,7 +272,7 @@ Result Tile(const ConstantNode& c) {
     places.AddAxis((*repeats)[i], 0);
     places.AddAxis(from[i], steps[i]);
   }
-  return Picked(*c.In(0), std::move(dims), places);
+  return Picked(*c.In(0), std::move(dims), places.all());
 }
 
 Result Transpose(const ConstantNode& c) {
@@ -317,11 +283,11 @@ Result Transpose(const ConstantNode& c) {
   Dims dims;
   Places places;
   for (int64_t axis : order) {
-    if (!AxisOf(axis, from.size()) || axis < 0) return std::nullopt;
+    if (!AxisWithin(axis, from.size()) || axis < 0) return std::nullopt;
     dims.push_back(from[axis]);
     places.AddAxis(from[axis], steps[axis]);
   }
-  return Picked(*c.In(0), std::move(dims), places);
+  return Picked(*c.In(0), std::move(dims), places.all());
 }
 
 Result Trilu(const ConstantNode& c) {
@@ -348,8 +314,8 @@ Result Where(const ConstantNode& c) {
   auto dims = BroadcastDims(x->dims(), y->dims());
   if (dims) dims = BroadcastDims(*dims, condition->dims());
   if (!dims || !IsSmall(*dims)) return std::nullopt;
-  Result made = Picked(*x, *dims, BroadcastPlaces(x->dims(), *dims));
-  const Result other = Picked(*y, *dims, BroadcastPlaces(y->dims(), *dims));
+  Result made = Picked(*x, *dims, BroadcastPlaces(x->dims(), *dims).all());
+  const Result other = Picked(*y, *dims, BroadcastPlaces(y->dims(), *dims).all());
   if (!made || !other) return std::nullopt;
   const Places asked = BroadcastPlaces(condition->dims(), *dims);
   const int64_t size = BitsOf(x->type()) / 8;
