@@ -7,8 +7,8 @@
 #include "absl/strings/str_join.h"
 #include "base/near_names.h"
 #include "base/printable.h"
+#include "base/quoted_for_shell.h"
 #include "base/usage_error.h"
-#include "importer/read/free_dimensions.h"
 
 namespace anemone {
 

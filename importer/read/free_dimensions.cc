@@ -8,8 +8,8 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
+#include "base/quoted_for_shell.h"
 #include "importer/read/bindings.h"
 
 namespace anemone {
@@ -85,13 +85,6 @@ const Value& InputOf(const Model& model, const std::string& name) {
 }
 
 }  // namespace
-
-std::string QuotedForShell(const std::string& word) {
-  const bool plain = std::all_of(word.begin(), word.end(), [](char c) {
-    return absl::ascii_isalnum(static_cast<unsigned char>(c)) || absl::StrContains("_-+=.,:/@", c);
-  });
-  return plain ? word : absl::StrCat("'", absl::StrReplaceAll(word, {{"'", "'\\''"}}), "'");
-}
 
 std::vector<FreeDimension> FreeDimensionsOf(const Model& model) {
   std::vector<FreeDimension> all;

@@ -32,9 +32,6 @@ std::string FreeDimensionNames(const Model& model);
 // x=1x3x224x224"}. Sizes are typical ones. Empty if all dimensions have a size.
 std::vector<std::string> BindingFlags(const Model& model);
 
-// A word of a command line: in quotes if a shell needs them.
-std::string QuotedForShell(const std::string& word);
-
 }  // namespace anemone
 
 #endif  // ANEMONE_IMPORTER_READ_FREE_DIMENSIONS_H_

@@ -9,6 +9,7 @@
 #include "base/byte_sizes.h"
 #include "base/near_names.h"
 #include "base/printable.h"
+#include "base/quoted_for_shell.h"
 #include "base/usage_error.h"
 #include "base/wrapped_text.h"
 #include "tests/cpu_seconds.h"
@@ -35,6 +36,12 @@ TEST(Printable, EscapesWhatIsNotUtf8) {
   EXPECT_EQ(Printable("\xed\xa0\x80"), "\\355\\240\\200");           // a surrogate
   EXPECT_EQ(Printable("\xf4\x90\x80\x80"), "\\364\\220\\200\\200");  // above 10ffff
   EXPECT_EQ(Printable("\xf4\x8f\xbf\xbf"), "\xf4\x8f\xbf\xbf");
+}
+
+TEST(QuotedForShell, QuotesOnlyWhatAShellReads) {
+  EXPECT_EQ(QuotedForShell("x=1x3,/a_b-c.onnx:0"), "x=1x3,/a_b-c.onnx:0");
+  EXPECT_EQ(QuotedForShell("past + 1"), "'past + 1'");
+  EXPECT_EQ(QuotedForShell("it's"), "'it'\\''s'");
 }
 
 TEST(Wrapped, BreaksLongLinesAtSpaces) {
