@@ -383,19 +383,11 @@ absl::Status ChooseSizes(const std::string& path, Settings& settings) {
   importing.shapes = settings.shapes;
   importing.only_read = true;
   ANEMONE_ASSIGN_OR_RETURN(const Model model, ImportFile(path, importing));
-  for (const FreeDimension& dimension : FreeDimensionsOf(model)) {
-    if (!dimension.name.empty()) {
-      settings.dims[dimension.name] = dimension.typical;
-      continue;
-    }
-    const FreeDimension::Place& place = dimension.places.front();
-    if (place.axis == kNone) continue;  // no rank: the load says so
-    for (const ValueId input : model.graph.inputs) {
-      const Value& value = model.graph.values[input];
-      if (value.name != place.input) continue;
-      std::vector<int64_t>& shape = settings.shapes[place.input];
-      shape.resize(value.shape->size(), -1);
-      shape[place.axis] = dimension.typical;
+  for (Binding& binding : TypicalBindings(model)) {
+    if (binding.option == Binding::kDim) {
+      settings.dims[binding.name] = binding.sizes.front();
+    } else {
+      settings.shapes[binding.name] = std::move(binding.sizes);
     }
   }
   return absl::OkStatus();

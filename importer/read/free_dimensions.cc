@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
@@ -115,19 +116,19 @@ std::string FreeDimensionNames(const Model& model) {
   });
 }
 
-std::vector<std::string> BindingFlags(const Model& model) {
+std::vector<Binding> TypicalBindings(const Model& model) {
   const std::vector<FreeDimension> all = FreeDimensionsOf(model);
-  std::vector<std::string> flags;
-  std::vector<std::string> shaped;
+  std::vector<Binding> bindings;
   for (const FreeDimension& dim : all) {
     if (!dim.name.empty()) {
-      flags.push_back(
-          absl::StrCat("--dim ", QuotedForShell(absl::StrCat(dim.name, "=", dim.typical))));
+      bindings.push_back({.option = Binding::kDim, .name = dim.name, .sizes = {dim.typical}});
       continue;
     }
     const std::string& input = dim.places.front().input;
-    if (std::find(shaped.begin(), shaped.end(), input) != shaped.end()) continue;
-    shaped.push_back(input);
+    const auto is_of_input = [&](const Binding& binding) {
+      return binding.option == Binding::kShape && binding.name == input;
+    };
+    if (std::any_of(bindings.begin(), bindings.end(), is_of_input)) continue;
     std::vector<int64_t> sizes = {kBatch, kChannels, kImage, kImage};
     if (const Value& value = InputOf(model, input); value.shape) {
       sizes.clear();
@@ -138,8 +139,17 @@ std::vector<std::string> BindingFlags(const Model& model) {
         }
       }
     }
-    flags.push_back(absl::StrCat(
-        "--shape ", QuotedForShell(absl::StrCat(input, "=", absl::StrJoin(sizes, "x")))));
+    bindings.push_back({.option = Binding::kShape, .name = input, .sizes = std::move(sizes)});
+  }
+  return bindings;
+}
+
+std::vector<std::string> BindingFlags(const Model& model) {
+  std::vector<std::string> flags;
+  for (const Binding& binding : TypicalBindings(model)) {
+    const std::string word = absl::StrCat(binding.name, "=", absl::StrJoin(binding.sizes, "x"));
+    flags.push_back(absl::StrCat(binding.option == Binding::kDim ? "--dim " : "--shape ",
+                                 QuotedForShell(word)));
   }
   return flags;
 }

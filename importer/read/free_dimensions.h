@@ -28,8 +28,19 @@ std::vector<FreeDimension> FreeDimensionsOf(const Model& model);
 // "batch, height, dimension 2 of 'x'"; "" if all dimensions have a size.
 std::string FreeDimensionNames(const Model& model);
 
-// Options that bind them all, each quoted for a shell if needed: {"--dim batch=1", "--shape
-// x=1x3x224x224"}. Sizes are typical ones. Empty if all dimensions have a size.
+// One option that binds free dimensions: ImportOptions has both.
+struct Binding {
+  enum Option { kDim, kShape };
+  Option option = kDim;
+  std::string name;            // of the dimension, or of the input
+  std::vector<int64_t> sizes;  // the dimension's only one, or all of the input's
+};
+
+// Bind them all to typical sizes; an input of unknown rank is an image.
+std::vector<Binding> TypicalBindings(const Model& model);
+
+// The same as flags, each quoted for a shell if needed: {"--dim batch=1", "--shape
+// x=1x3x224x224"}. Empty if all dimensions have a size.
 std::vector<std::string> BindingFlags(const Model& model);
 
 }  // namespace anemone

@@ -26,7 +26,7 @@ WITHOUT_OPENVINO = NOWHERE if "--without-openvino" in sys.argv else []
 del sys.argv[1:]
 
 
-def small_model(path):
+def small_model(path, batch="batch"):
     """A 3x3 and a depthwise convolution and a classifier, with a free batch dimension."""
     random = numpy.random.default_rng(0)
 
@@ -39,8 +39,8 @@ def small_model(path):
              helper.make_node("GlobalAveragePool", ["c"], ["d"]),
              helper.make_node("Conv", ["d", "w3"], ["y"], name="classes")]
     graph = helper.make_graph(
-        nodes, "small", [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["batch", 3, 16, 16])],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["batch", 10, 1, 1])],
+        nodes, "small", [helper.make_tensor_value_info("x", TensorProto.FLOAT, [batch, 3, 16, 16])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [batch, 10, 1, 1])],
         [weight("w1", 8, 3, 3, 3), weight("w2", 8, 1, 3, 3), weight("w3", 10, 8, 1, 1)])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
     model.ir_version = 8
@@ -122,8 +122,10 @@ class PeersBenchTest(unittest.TestCase):
             scaling.measure(self.model, ["--dim", "none"], arguments)
 
     def test_dimensions_without_a_size_get_a_typical_one(self):
-        result = json.loads(bench(self.model, "--json", "--repeat", "1", *NOWHERE).stdout)
-        self.assertGreater(result["run_ms"]["anemone"], 0)
+        for batch in ("batch", None):
+            small_model(self.model, batch)
+            result = json.loads(bench(self.model, "--json", "--repeat", "1", *NOWHERE).stdout)
+            self.assertGreater(result["run_ms"]["anemone"], 0)
 
     def test_what_is_missing_is_an_error(self):
         for words, text in [(("/none.onnx",), "/none.onnx"),
