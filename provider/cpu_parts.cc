@@ -7,6 +7,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
 #include "base/printable.h"
 #include "base/status_macros.h"
 #include "importer/edit.h"
@@ -18,12 +19,20 @@
 namespace anemone {
 namespace {
 
-bool HasNodeWithoutElements(const Graph& graph, const std::vector<NodeId>& nodes) {
-  return std::any_of(nodes.begin(), nodes.end(), [&](NodeId id) {
-    const auto operands = OperandsWithoutElements(graph, graph.nodes[id]);
-    return std::any_of(operands.begin(), operands.end(),
-                       [](const NeededOperand& operand) { return operand.has_none; });
-  });
+// kUnimplemented: one of these nodes reads a tensor that is known to have no elements.
+absl::Status CheckOperands(const Graph& graph, absl::Span<const NodeId> nodes) {
+  for (const NodeId id : nodes) {
+    const Node& node = graph.nodes[id];
+    for (const NeededOperand& operand : OperandsWithoutElements(graph, node)) {
+      if (!operand.has_none) continue;
+      return absl::UnimplementedError(absl::StrCat(
+          ShortLabel(graph, node), ": input ", operand.input, " '",
+          Printable(graph.values[node.inputs[operand.input]].name),
+          "' has no elements, for which ONNX Runtime ends the process; give at least one ",
+          operand.axis == kNone ? "element" : "sequence"));
+    }
+  }
+  return absl::OkStatus();
 }
 
 // Finds the file's nodes that compute a CPU segment.
@@ -51,7 +60,7 @@ class FileNodes {
     if (!nodes) return std::nullopt;
     auto opsets = CommonOpsets(file_, *nodes);
     if (!opsets.ok()) return std::nullopt;
-    if (HasNodeWithoutElements(file_, *nodes)) return std::nullopt;
+    if (!CheckOperands(file_, *nodes).ok()) return std::nullopt;
     auto model = ToOnnx(file_, *nodes, inputs, outputs, {.opsets = *std::move(opsets)});
     if (!model.ok()) return std::nullopt;
     GuardOperands(file_, *nodes, *model);
@@ -231,17 +240,7 @@ std::vector<std::string> NamesOf(const Graph& graph, const std::vector<ValueId>&
 absl::Status CheckForRuntime(const Graph& graph, const Plan& plan) {
   for (const Segment& segment : plan.segments) {
     if (segment.placement != Placement::kCpu) continue;
-    for (const NodeId id : segment.nodes) {
-      const Node& node = graph.nodes[id];
-      for (const NeededOperand& operand : OperandsWithoutElements(graph, node)) {
-        if (!operand.has_none) continue;
-        return absl::UnimplementedError(absl::StrCat(
-            ShortLabel(graph, node), ": input ", operand.input, " '",
-            Printable(graph.values[node.inputs[operand.input]].name),
-            "' has no elements, for which ONNX Runtime ends the process; give at least one ",
-            operand.axis == kNone ? "element" : "sequence"));
-      }
-    }
+    ANEMONE_RETURN_IF_ERROR(CheckOperands(graph, segment.nodes));
   }
   return absl::OkStatus();
 }
