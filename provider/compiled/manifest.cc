@@ -6,7 +6,6 @@
 #include <system_error>
 
 #include "absl/status/status.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "anemone/version.h"
 #include "base/mapped_file.h"
@@ -147,18 +146,10 @@ absl::Status WriteManifest(const std::string& folder, const Manifest& manifest) 
 absl::StatusOr<std::shared_ptr<const MappedFile>> MapFileIn(const std::string& folder,
                                                             absl::string_view name) {
   const fs::path written = fs::path(std::string(name)).lexically_normal();
-  const std::string path = FileIn(folder, name);
-  const auto leaves = [&] {
+  if (written.is_absolute() || written.empty() || *written.begin() == "..") {
     return DamagedManifest(absl::StrCat("'", Printable(name), "' leaves the folder"));
-  };
-  if (written.is_absolute() || written.empty() || *written.begin() == "..") return leaves();
-  if (absl::StrContains(name, '\0')) return DamagedManifest("a name has a zero byte");
-  const auto real = RealPathBelow(folder, name);
-  if (!real.ok()) {
-    return absl::NotFoundError(absl::StrCat(path, ": no such file; compile the model again"));
   }
-  if (real->empty()) return leaves();
-  return MapRealFile(*real, path);
+  return MapFileBelow(folder, name);
 }
 
 }  // namespace anemone

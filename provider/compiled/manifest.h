@@ -31,9 +31,8 @@ absl::Status WriteManifest(const std::string& folder, const Manifest& manifest);
 
 absl::Status DamagedManifest(absl::string_view what);
 
-// A file of the folder. kDataLoss: the name leaves the folder, as it is written, since a patch
-// writes a file of that name to another folder, or after links are resolved. kNotFound: there is no
-// such file. kAborted, kInvalidArgument: as MapRealFile(), and those of MappedFile.
+// A file of the folder. kDataLoss: the name as it is written leaves the folder, and a patch writes
+// a file of that name to another one. Other errors are those of MapFileBelow().
 absl::StatusOr<std::shared_ptr<const MappedFile>> MapFileIn(const std::string& folder,
                                                             absl::string_view name);
 // Its path.
