@@ -4,8 +4,6 @@
 #include <map>
 #include <set>
 
-#include "kernels/lowering.h"
-
 namespace anemone {
 namespace {
 
@@ -38,23 +36,22 @@ std::vector<Life> LivesOf(const Plan& plan, const Graph& graph, Route ports,
   surfaces.layout.resize(graph.values.size());
   std::vector<int> index(graph.values.size(), -1);
   std::vector<Life> lives;
-  auto life_of = [&](ValueId v) -> Life& {
-    if (index[v] < 0) {
-      index[v] = static_cast<int>(lives.size());
-      lives.push_back({.value = v});
-      const Value& value = graph.values[v];
-      surfaces.layout[v] = LayoutOf(PlaceShape(value.dims()), PortFormat(value), ports);
-    }
-    return lives[index[v]];
+  const auto live = [&](ValueId v, Format format) {
+    if (index[v] >= 0) return;
+    index[v] = static_cast<int>(lives.size());
+    lives.push_back({.value = v});
+    surfaces.layout[v] = LayoutOf(PlaceShape(graph.values[v].dims()), format, ports);
   };
   for (const Segment& segment : plan.segments) {
     for (const RowWrite& write : RowWritesOf(graph, segment)) {
-      life_of(write.past);
-      life_of(write.present);
+      live(write.past, Format::kFloat16);
+      live(write.present, Format::kFloat16);
     }
     if (segment.placement != Placement::kEngine) continue;
-    for (ValueId v : segment.inputs) life_of(v);
-    for (ValueId v : segment.outputs) life_of(v);
+    for (size_t i = 0; i < segment.inputs.size(); ++i) {
+      live(segment.inputs[i], segment.network.inputs[i].format);
+    }
+    for (ValueId v : segment.outputs) live(v, Format::kFloat16);
   }
   for (size_t i = 0; i < plan.segments.size(); ++i) {
     for (ValueId v : plan.segments[i].outputs) {

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "anemone/session.h"
 #include "tests/on_onnx_runtime.h"
+#include "tests/own_cache.h"
 #include "tests/provider/ramp.h"
 #include "tests/provider/sessions.h"
 #include "tests/round_trip.h"
@@ -31,12 +32,8 @@ constexpr char kNet[] =
     "  f = Flatten(y) m = MatMul(f, v) s = Sigmoid(m) z = MatMul(s, w) }";
 
 class SessionCacheTest : public testing::Test {
- public:
-  SessionCacheTest() { ::setenv("ANEMONE_PROGRAM_CACHE", Folder().c_str(), 1); }
-  ~SessionCacheTest() override { ::setenv("ANEMONE_PROGRAM_CACHE", "", 1); }
-
  protected:
-  std::string Folder() const { return temporary_.path() + "/programs"; }
+  std::string Folder() const { return cache_.folder(); }
 
   std::vector<fs::path> Entries() const {
     std::vector<fs::path> entries;
@@ -55,6 +52,7 @@ class SessionCacheTest : public testing::Test {
 
  private:
   TemporaryFolder temporary_{testing::TempDir()};
+  OwnCache cache_;
 };
 
 std::string Filled(absl::string_view text, int seed = 1) {
@@ -109,6 +107,35 @@ TEST_F(SessionCacheTest, ASessionWithStateFindsNoPlanWithoutIt) {
     ASSERT_TRUE(session.ok()) << session.status();
     EXPECT_EQ(IsFound(*session), i == 1);
     EXPECT_THAT(session->PlanText(true, 400), HasSubstr("adds to the rows that were there"));
+  }
+}
+
+// A user's quantized model had the right outputs in the first run, and those of fp16's bits in all
+// later ones.
+TEST_F(SessionCacheTest, IntegersThatTheEngineMakesAreTheSame) {
+  const Tensor bytes = Tensor::Of<uint8_t>(DataType::kUInt8, {2, 3}, {{3, 20, 250, 0, 1, 117}});
+  const std::pair<const char*, Tensor> nets[] = {
+      {"(uint8[2,3] x) => (uint8[3,2] y) { y = Transpose(x) }", bytes},
+      {"(float[4,5] x) => (float[4,5] y, uint8[4,5] q) <float s = {0.01}, uint8 z = {120}> "
+       "{ q = QuantizeLinear(x, s, z) y = DequantizeLinear(q, s, z) }",
+       Ramp({4, 5})}};
+  for (const auto& [text, x] : nets) {
+    SCOPED_TRACE(text);
+    const std::string model = BytesOfText(text);
+    const auto want = RunOnOnnxRuntime(model, {{"x", x}});
+    ASSERT_TRUE(want.ok()) << want.status();
+    for (const bool is_found : {false, true}) {
+      const auto session = Session::LoadBytes(model);
+      ASSERT_TRUE(session.ok()) << session.status();
+      EXPECT_EQ(IsFound(*session), is_found);
+      EXPECT_EQ(session->Summary().engine_segments, 1);
+      const auto got = session->Run({{"x", x}});
+      ASSERT_TRUE(got.ok()) << got.status();
+      for (const auto& [name, tensor] : *want) {
+        if (tensor.type() == DataType::kUInt8)
+          ExpectSame({{name, got->at(name)}}, {{name, tensor}});
+      }
+    }
   }
 }
 

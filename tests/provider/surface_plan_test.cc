@@ -16,6 +16,7 @@ Value StaticValue(const char* name) {
 Segment SegmentOf(Placement placement, std::vector<ValueId> inputs, std::vector<ValueId> outputs) {
   Segment segment;
   segment.placement = placement;
+  if (placement == Placement::kEngine) segment.network.inputs.resize(inputs.size());
   segment.inputs = std::move(inputs);
   segment.outputs = std::move(outputs);
   return segment;
@@ -41,6 +42,23 @@ TEST(SurfacePlan, AChainNeedsFewSurfaces) {
       }
     }
   }
+}
+
+// Whatever its type is: a plan that was read from a package has no nodes that say what computes it.
+TEST(SurfacePlan, WhatASegmentMakesIsFp16) {
+  Graph graph;
+  for (const char* name : {"x", "y"}) {
+    graph.values.push_back(StaticValue(name));
+    graph.values.back().type = DataType::kUInt8;
+  }
+  graph.inputs = {0};
+  graph.outputs = {1};
+  Plan plan;
+  plan.segments = {SegmentOf(Placement::kEngine, {0}, {1})};
+  plan.segments[0].network.inputs[0].format = Format::kUInt8;
+  const SurfacePlan surfaces = PlanSurfaces(plan, graph, DependenciesOf(plan, graph), plan.route);
+  EXPECT_EQ(surfaces.layout[0].format, Format::kUInt8);
+  EXPECT_EQ(surfaces.layout[1].format, Format::kFloat16);
 }
 
 // Values of two branches that may run at the same time do not share a surface.
