@@ -51,10 +51,11 @@ std::function<absl::StatusOr<Planned>()> PlanLater(const LoadSetup& setup,
 }
 
 // A model that is not run in this process is unrolled: another device may run it. New weights are
-// for the units of the model that runs.
+// for the units of the model that runs, whose plan may be one of the cache, made with settings that
+// keep loops.
 bool MayLoop(const LoadSetup& setup, bool is_edited) {
-  return setup.keeps_loops && setup.compiles && !is_edited &&
-         (setup.before == nullptr || HasLoops(setup.before->planned.plan));
+  if (!setup.compiles || is_edited) return false;
+  return setup.before == nullptr ? setup.keeps_loops : HasLoops(setup.before->planned.plan);
 }
 
 }  // namespace

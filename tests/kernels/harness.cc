@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <optional>
 #include <random>
 #include <set>
 
@@ -15,6 +16,7 @@
 #include "partitioner/plan.h"
 #include "tests/on_onnx_runtime.h"
 #include "tests/onnx_text.h"
+#include "tests/own_cache.h"
 #include "tests/round_trip.h"
 
 namespace anemone {
@@ -153,6 +155,12 @@ void RunCase(const Case& c) {
       ExpectOutputNear(name, got->at(name), tensor, c.tolerance);
   };
   compare(*session);
+  {
+    SCOPED_TRACE("from the cache");
+    const auto again = load("convolutions");
+    ASSERT_TRUE(again.ok()) << again.status();
+    compare(*again);
+  }
   const auto has_convolution = [](const json& node) {
     return std::count(node["units"].begin(), node["units"].end(), "Conv") > 0;
   };
@@ -168,13 +176,16 @@ TEST_P(KernelTest, AgreesWithOnnxRuntime) { RunCase(GetParam()); }
 // Counts the segments that were written, and the units because of which others could not be.
 // Printed at the end.
 struct RoundTrips : testing::Environment {
+  void SetUp() override { cache.emplace(); }
   void TearDown() override {
+    cache.reset();
     for (const auto& [format, count] : written) {
       std::printf("%s: %d segments written and read back\n", format.c_str(), count);
     }
     for (const auto& [why, count] : missing) std::printf("%4d x %s\n", count, why.c_str());
   }
   std::map<std::string, int> written, missing;
+  std::optional<OwnCache> cache;
 };
 RoundTrips& round_trips =
     *static_cast<RoundTrips*>(testing::AddGlobalTestEnvironment(new RoundTrips));

@@ -16,6 +16,7 @@
 #include "provider/settings.h"
 #include "tests/on_onnx_runtime.h"
 #include "tests/onnx_text.h"
+#include "tests/own_cache.h"
 #include "tests/provider/ramp.h"
 #include "tests/round_trip.h"
 #include "tests/status_matchers.h"
@@ -134,8 +135,7 @@ TEST_P(WholeOnCpuTest, HasTheBitsOfOnnxRuntime) {
   const Case& c = GetParam();
   const auto want = RunOnOnnxRuntime(c.model, c.inputs);
   ASSERT_THAT(want, IsOk());
-  const TemporaryFolder folder(testing::TempDir());
-  ::setenv("ANEMONE_PROGRAM_CACHE", folder.path().c_str(), 1);
+  const OwnCache cache;
   for (const char* how : {"planned", "from the cache"}) {
     SCOPED_TRACE(how);
     const auto session = Session::LoadBytes(c.model, {.policy = "cpu", .dims = c.dims});
@@ -144,7 +144,6 @@ TEST_P(WholeOnCpuTest, HasTheBitsOfOnnxRuntime) {
     ASSERT_THAT(got, IsOk());
     ExpectSameBits(*got, *want);
   }
-  ::setenv("ANEMONE_PROGRAM_CACHE", "", 1);
 }
 
 TEST(OnCpu, AModelIsPlannedWhenItsPlanIsAskedFor) {

@@ -16,6 +16,7 @@
 #include "anemone/session.h"
 #include "tests/on_onnx_runtime.h"
 #include "tests/onnx_text.h"
+#include "tests/own_cache.h"
 #include "tests/provider/ramp.h"
 #include "tests/round_trip.h"
 #include "tests/status_matchers.h"
@@ -267,8 +268,7 @@ TEST(PlainPart, ASessionWithoutOnnxRuntime) {
                           {"mask", Tensor::Int64s({1, 5}, {1, 1, 1, 0, 1})}};
   const auto want = RunOnOnnxRuntime(bytes, inputs);
   ASSERT_THAT(want, IsOk());
-  const TemporaryFolder folder(testing::TempDir());
-  ::setenv("ANEMONE_PROGRAM_CACHE", folder.path().c_str(), 1);
+  const OwnCache cache;
   ::setenv("ANEMONE_ORT_LIBRARY", "/nowhere/libonnxruntime.so", 1);
   for (const char* how : {"planned", "from the cache"}) {
     SCOPED_TRACE(how);
@@ -285,7 +285,6 @@ TEST(PlainPart, ASessionWithoutOnnxRuntime) {
                 StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("idx=40")));
   }
   ::unsetenv("ANEMONE_ORT_LIBRARY");
-  ::setenv("ANEMONE_PROGRAM_CACHE", "", 1);
 }
 
 // The branches of an If, too, whose condition is computed from the rate, as in Silero's VAD.

@@ -21,6 +21,7 @@
 #include "provider/weights/weight_places.h"
 #include "tests/on_onnx_runtime.h"
 #include "tests/onnx_text.h"
+#include "tests/own_cache.h"
 #include "tests/provider/ramp.h"
 #include "tests/provider/weights/nets.h"
 #include "tests/round_trip.h"
@@ -32,7 +33,9 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
+// In exact mode, with the plans of fast mode that are in the cache.
 TEST(UpdateWeights, EqualsLoadingTheChangedModel) {
+  const OwnCache cache;
   for (const Net& net : Nets()) {
     for (const char* numerics : {"fast", "exact"}) {
       for (const char* layers : {"products", "convolutions"}) {
@@ -337,11 +340,9 @@ TEST(UpdateWeights, ModelsWithSeveralSizes) {
 
 // An entry of the cache is of the file's weights, and stays so.
 TEST(UpdateWeights, TheCacheKeepsTheFilesWeights) {
-  const TemporaryFolder folder(testing::TempDir());
-  const std::string cache = folder.path() + "/programs";
-  ::setenv("ANEMONE_PROGRAM_CACHE", cache.c_str(), 1);
+  const OwnCache cache;
   const auto entries = [&] {
-    const std::filesystem::directory_iterator all(cache);
+    const std::filesystem::directory_iterator all(cache.folder());
     return std::distance(begin(all), end(all));
   };
   for (const Net& net : {Nets()[0], Nets()[1], Nets()[10]}) {
@@ -360,7 +361,6 @@ TEST(UpdateWeights, TheCacheKeepsTheFilesWeights) {
     EXPECT_TRUE(IsSame(MustRun(MustLoad(bytes, settings), net.inputs), before));
     EXPECT_TRUE(IsSame(MustRun(MustLoad(changed.model, settings), net.inputs), updated));
   }
-  ::setenv("ANEMONE_PROGRAM_CACHE", "", 1);
 }
 
 // Runs while weights change have the old or the new ones, and none has both.
