@@ -319,7 +319,7 @@ void AddTraining(nb::module_& module) {
       .def_prop_ro("inputs", [](const Trainer& t) { return PortsOf(t.inputs()); })
       .def_prop_ro("weights", &Trainer::weights)
       .def_prop_ro("runs", &Trainer::runs)
-      .def_prop_ro("limited_gradients", &Trainer::LimitedGradients)
+      .def_prop_ro("gradient_warning", &Trainer::GradientWarning)
       .def("step", StepOf)
       .def("set_learning_rate",
            [](Trainer& t, double rate) { Done([&] { return t.set_learning_rate(rate); }); })

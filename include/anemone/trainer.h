@@ -59,6 +59,8 @@ class Trainer {
   // The weights whose scaled gradient exceeded fp16 in the last Step(), which used 65504 for an
   // infinity and 0 for a NaN: lower `loss_scale`. Empty if the loss was not finite.
   const std::vector<std::string>& LimitedGradients() const;
+  // A sentence that tells of them; "" if there are none.
+  std::string GradientWarning() const;
   // kInvalidArgument: it is negative or not finite.
   absl::Status set_learning_rate(double rate);
 

@@ -264,6 +264,18 @@ absl::StatusOr<double> Trainer::Step(const std::map<std::string, Tensor>& inputs
 
 int64_t Trainer::runs() const { return state_->runs; }
 const std::vector<std::string>& Trainer::LimitedGradients() const { return state_->limited; }
+
+std::string Trainer::GradientWarning() const {
+  const std::vector<std::string>& names = LimitedGradients();
+  if (names.empty()) return "";
+  const std::string others =
+      names.size() > 1 ? absl::StrCat(" and of ", names.size() - 1, " more") : "";
+  return absl::StrCat("the scaled gradient of the weight '", Printable(names.front()), "'", others,
+                      " exceeds fp16 and is cut off, so the update is wrong; lower the loss scale "
+                      "from ",
+                      state_->step.options.loss_scale, ", or scale the data or the loss down");
+}
+
 absl::Status Trainer::set_learning_rate(double rate) {
   ANEMONE_RETURN_IF_ERROR(CheckLearningRate(rate));
   state_->rate = rate;

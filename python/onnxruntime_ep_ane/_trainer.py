@@ -126,17 +126,9 @@ class Trainer:
                 RuntimeWarning,
                 stacklevel=2,
             )
-        limited = self._trainer.limited_gradients
-        if limited and not self._warned_of_gradients:
+        if (told := self._trainer.gradient_warning) and not self._warned_of_gradients:
             self._warned_of_gradients = True
-            others = f" and of {len(limited) - 1} more" if len(limited) > 1 else ""
-            warnings.warn(
-                f"step {self.runs}: the scaled gradient of the weight {limited[0]!r}{others} exceeds fp16 "
-                "and is cut off, so the update is wrong; use a smaller loss_scale, or scale the data or the "
-                "loss down",
-                RuntimeWarning,
-                stacklevel=2,
-            )
+            warnings.warn(f"step {self.runs}: {told}", RuntimeWarning, stacklevel=2)
         return loss
 
     def save_checkpoint(

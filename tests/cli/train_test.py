@@ -238,7 +238,7 @@ class Train(CliTest):
         done = anemone(*self.words(*words, loss="mse:y:t"))
         self.assertEqual(0, done.returncode, done.stderr)
         self.assertIn("step 1: the scaled gradient of the weight 'w' exceeds fp16", done.stderr)
-        self.assertIn("lower --loss-scale from 1024", done.stderr)
+        self.assertIn("lower the loss scale from 1024", done.stderr)
         self.assertIn("gradients exceeded fp16 in 3 of 3 steps", done.stderr)
         self.assertEqual("", anemone(*self.words(*words, "-q", loss="mse:y:t")).stderr)
         done = anemone(*self.words(*words, "--loss-scale", "16", loss="mse:y:t"))

@@ -7,7 +7,6 @@
 #include <cmath>
 #include <filesystem>
 #include <optional>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -119,12 +118,12 @@ class TrainRun {
   std::optional<Trainer> trainer_;
   std::optional<Batches> batches_;
   Metrics metrics_;
-  int64_t done_ = 0, begun_ = 0;   // updates: all, and those before this run of the command
-  double seconds_ = 0;             // of this run's updates
-  int64_t not_finite_ = 0;         // losses of this run's updates
-  int64_t last_finite_ = 0;        // the last update of this run with a finite loss, or begun_
-  std::set<std::string> limited_;  // weights whose gradient exceeded fp16 in the update
-  int64_t updates_limited_ = 0;    // of this run
+  int64_t done_ = 0, begun_ = 0;  // updates: all, and those before this run of the command
+  double seconds_ = 0;            // of this run's updates
+  int64_t not_finite_ = 0;        // losses of this run's updates
+  int64_t last_finite_ = 0;       // the last update of this run with a finite loss, or begun_
+  std::string gradient_warning_;  // the first of the update
+  int64_t updates_limited_ = 0;   // of this run
 };
 
 absl::Status TrainRun::CheckFiles() const {
@@ -213,11 +212,11 @@ absl::Status TrainRun::OpenFolder() {
 
 absl::StatusOr<double> TrainRun::Update() {
   double sum = 0;
-  limited_.clear();
+  gradient_warning_.clear();
   for (int i = 0; i < options_.training.accumulate; ++i) {
     ANEMONE_ASSIGN_OR_RETURN(const double loss, trainer_->Step(batches_->Of(trainer_->runs())));
     sum += loss;
-    limited_.insert(trainer_->LimitedGradients().begin(), trainer_->LimitedGradients().end());
+    if (gradient_warning_.empty()) gradient_warning_ = trainer_->GradientWarning();
   }
   return sum / options_.training.accumulate;
 }
@@ -248,13 +247,8 @@ absl::Status TrainRun::CheckLosses() const {
 
 // Tells of the first update with gradients that fp16 cannot hold.
 void TrainRun::NoteGradients() {
-  if (limited_.empty() || updates_limited_++ > 0 || options_.quiet) return;
-  const std::string others =
-      limited_.size() > 1 ? absl::StrCat(" and of ", limited_.size() - 1, " more") : "";
-  Note(absl::StrCat(
-      "step ", done_, ": the scaled gradient of the weight '", Printable(*limited_.begin()), "'",
-      others, " exceeds fp16 and is cut off, so the update is wrong; lower --loss-scale from ",
-      options_.training.loss_scale, ", or scale the data or the loss down"));
+  if (gradient_warning_.empty() || updates_limited_++ > 0 || options_.quiet) return;
+  Note(absl::StrCat("step ", done_, ": ", gradient_warning_));
 }
 
 absl::Status TrainRun::Save() {
