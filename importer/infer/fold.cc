@@ -21,6 +21,7 @@
 #include "importer/contrib/contrib.h"
 #include "importer/edit.h"
 #include "importer/infer/compute.h"
+#include "importer/infer/constant_part.h"
 #include "importer/infer/fold_rules.h"
 #include "importer/infer/infer.h"
 #include "importer/infer/no_elements.h"
@@ -438,49 +439,14 @@ void Folder::Refuse(Walk& walk, Node& node, const absl::Status& why) {
   walk.refused.push_back(std::move(node));
 }
 
-// Evaluates a graph of copies of `nodes` and their inputs; the results become constants of the
-// walk's graph.
+// The results become constants of the walk's graph.
 absl::Status Folder::TryEvaluate(Walk& walk, absl::Span<const Node> nodes) {
-  Graph part;
-  part.name = "constants";
-  absl::flat_hash_map<ValueId, ValueId> ids;
-  absl::flat_hash_map<ValueId, int> uses_inside;
-  const auto move_over = [&](std::vector<ValueId>& list) {
-    for (ValueId& id : list) {
-      if (id == kNone) continue;
-      const auto [it, is_new] = ids.try_emplace(id, static_cast<ValueId>(part.values.size()));
-      if (is_new) part.values.push_back(walk.graph.values[id]);
-      id = it->second;
-    }
-  };
-  for (const Node& node : nodes) {
-    for (ValueId id : node.inputs) {
-      if (id != kNone) ++uses_inside[id];
-    }
-    part.nodes.push_back(node);
-    move_over(part.nodes.back().inputs);
-    move_over(part.nodes.back().outputs);
-  }
-  std::vector<ValueId> wanted;
-  for (const Node& node : nodes) {
-    for (ValueId id : node.outputs) {
-      if (id == kNone || walk.uses[id] <= uses_inside[id]) continue;
-      wanted.push_back(id);
-      part.outputs.push_back(ids.at(id));
-    }
-  }
+  ANEMONE_ASSIGN_OR_RETURN(const ConstantPart part, ConstantPartOf(walk.graph, nodes, walk.uses));
+  const std::vector<ValueId>& wanted = part.wanted;
   if (wanted.empty()) return absl::OkStatus();
-  SetProducers(part);
-  for (const Node& node : part.nodes) {
-    for (ValueId id : node.inputs) {
-      if (id == kNone || part.values[id].producer != kNone) continue;
-      if (!part.values[id].constant.has_value()) {
-        return absl::FailedPreconditionError("it depends on a node that cannot be computed");
-      }
-    }
-  }
   const Shares shares = TakeResults(model_, walk.graph, nodes);
-  ANEMONE_ASSIGN_OR_RETURN(const std::vector<Tensor> results, evaluate_(part, part.outputs));
+  ANEMONE_ASSIGN_OR_RETURN(const std::vector<Tensor> results,
+                           evaluate_(part.graph, part.graph.outputs));
   if (results.size() != wanted.size()) {
     return absl::InternalError(
         absl::StrCat("the evaluator returned ", results.size(), " results, want ", wanted.size()));

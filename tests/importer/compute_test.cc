@@ -8,6 +8,7 @@
 
 #include "base/status_macros.h"
 #include "importer/infer/fold.h"
+#include "importer/infer/places.h"
 #include "importer/operators/operators.h"
 #include "tests/importer/against_ort.h"
 #include "tests/importer/constant_node.h"
@@ -28,19 +29,17 @@ using Make = std::function<void(Maker&)>;
 
 Make Two(std::vector<DataType> types) {
   return [types](Maker& m) {
-    const DataType type = types[m.Number(0, static_cast<int64_t>(types.size()) - 1)];
+    const DataType type = m.OneOf<DataType>(types);
     const Dims dims = m.AnyDims();
     const Dims other = m.Partner(dims);
-    const bool swaps = m.Number(0, 1) == 0;
+    const bool swaps = m.Coin();
     m.Input(type, swaps ? other : dims);
     m.Input(type, swaps ? dims : other);
   };
 }
 
 Make One(std::vector<DataType> types) {
-  return [types](Maker& m) {
-    m.Input(types[m.Number(0, static_cast<int64_t>(types.size()) - 1)], m.AnyDims());
-  };
+  return [types](Maker& m) { m.Input(m.OneOf<DataType>(types), m.AnyDims()); };
 }
 
 void Divide(Maker& m) {
@@ -64,7 +63,7 @@ void Slice(Maker& m) {
   Dims starts, ends, axes, steps;
   for (int64_t axis = 0; axis < static_cast<int64_t>(dims.size()); ++axis) {
     if (m.Number(0, 2) == 0) continue;
-    axes.push_back(m.Number(0, 1) == 0 ? axis : axis - static_cast<int64_t>(dims.size()));
+    axes.push_back(m.FromEitherEnd(axis, static_cast<int64_t>(dims.size())));
     starts.push_back(extreme(m.Number(-5, 5)));
     steps.push_back(m.OneOf<int64_t>({-3, -2, -1, 1, 1, 2, 3}));
     // ONNX Runtime and ONNX disagree on the largest end with a negative step.
@@ -75,41 +74,33 @@ void Slice(Maker& m) {
 
 void Gather(Maker& m) {
   const Dims dims = m.AnyDims(1);
-  const int64_t axis = m.Number(0, static_cast<int64_t>(dims.size()) - 1);
+  const int64_t axis = m.AxisOf(dims);
   m.Input(m.OneOf({kFloat, kInt64, kInt32, kBool}), dims);
   Dims picks(dims[axis] == 0 ? 0 : m.Number(0, 3));
   for (int64_t& pick : picks) pick = m.Number(-dims[axis] - (m.Number(0, 9) == 0), dims[axis] - 1);
-  m.Number(0, 1) == 0 || picks.size() != 1 ? m.Ints(picks) : m.Input(Tensor::Int64s({}, picks));
+  m.Coin() || picks.size() != 1 ? m.Ints(picks) : m.Input(Tensor::Int64s({}, picks));
   m.Set("axis", axis);
 }
 
 void GatherElements(Maker& m) {
   const Dims dims = m.AnyDims(1);
-  const int64_t axis = m.Number(0, static_cast<int64_t>(dims.size()) - 1);
+  const int64_t axis = m.AxisOf(dims);
   m.Input(m.OneOf({kFloat, kInt64, kBool}), dims);
   Dims picks = dims;
   picks[axis] = dims[axis] == 0 ? 0 : m.Number(0, 3);
-  Tensor indices = Tensor::Zeros(kInt64, picks);
-  for (int64_t i = 0; i < indices.elements(); ++i) {
-    indices.mutable_data<int64_t>()[i] = m.Number(-dims[axis], dims[axis] - 1);
-  }
-  m.Input(indices);
+  m.Indices(picks, [&](int64_t) { return m.Number(-dims[axis], dims[axis] - 1); });
   m.Set("axis", axis);
 }
 
 void ScatterElements(Maker& m) {
   Dims dims = m.AnyDims(1);
-  const int64_t axis = m.Number(0, static_cast<int64_t>(dims.size()) - 1);
+  const int64_t axis = m.AxisOf(dims);
   const DataType type = m.OneOf({kFloat, kInt64, kBool});
   m.Input(type, dims);
-  Tensor indices = Tensor::Zeros(kInt64, dims);  // in reverse: no two updates of one place
-  int64_t below = 1;
-  for (size_t i = axis + 1; i < dims.size(); ++i) below *= dims[i];
-  for (int64_t i = 0; i < indices.elements(); ++i) {
-    const int64_t index = dims[axis] - 1 - i / below % dims[axis];
-    indices.mutable_data<int64_t>()[i] = index - (m.Number(0, 1) == 0 ? dims[axis] : 0);
-  }
-  m.Input(indices);
+  const int64_t below = StepsOf(dims)[axis];
+  m.Indices(dims, [&](int64_t i) {  // in reverse: no two updates of one place
+    return m.FromEitherEnd(dims[axis] - 1 - i / below % dims[axis], dims[axis]);
+  });
   m.Input(type, dims);
   m.Set("axis", axis);
 }
@@ -123,13 +114,10 @@ void ScatterND(Maker& m) {
   m.Input(type, dims);
   const bool has_elements = std::find(dims.begin(), dims.end(), 0) == dims.end();
   const int64_t count = has_elements ? m.Number(0, dims[0]) : 0;
-  Tensor indices = Tensor::Zeros(kInt64, {count, depth});
-  for (int64_t i = 0; i < indices.elements(); ++i) {
+  m.Indices({count, depth}, [&](int64_t i) {
     const int64_t k = i % depth;
-    const int64_t index = k == 0 ? i / depth : m.Number(0, dims[k] - 1);
-    indices.mutable_data<int64_t>()[i] = index - (m.Number(0, 1) == 0 ? dims[k] : 0);
-  }
-  m.Input(indices);
+    return m.FromEitherEnd(k == 0 ? i / depth : m.Number(0, dims[k] - 1), dims[k]);
+  });
   dims.erase(dims.begin(), dims.begin() + depth);
   dims.insert(dims.begin(), count);
   m.Input(type, dims);
@@ -138,7 +126,7 @@ void ScatterND(Maker& m) {
 void Trilu(Maker& m) {
   m.Input(m.OneOf({kFloat, kInt64, kDouble}), m.AnyDims(2));
   m.Set("upper", m.Number(0, 1));
-  if (m.Number(0, 1) == 0) m.Input(Tensor::Int64s({}, {m.Number(-3, 3)}));
+  if (m.Coin()) m.Input(Tensor::Int64s({}, {m.Number(-3, 3)}));
 }
 
 void Split(Maker& m) {
@@ -149,8 +137,8 @@ void Split(Maker& m) {
   dims[axis] = m.Number(count, 2 * count);
   m.Input(m.OneOf({kFloat, kInt64, kBool}), dims);
   m.SetOutputs(static_cast<int>(count));
-  m.Set("axis", m.Number(0, 1) == 0 ? axis : axis - rank);
-  if (m.Number(0, 1) == 0) return m.Set("num_outputs", count);
+  m.Set("axis", m.FromEitherEnd(axis, rank));
+  if (m.Coin()) return m.Set("num_outputs", count);
   Dims sizes(count);
   for (int64_t i = 0; i < dims[axis]; ++i) ++sizes[m.Number(0, count - 1)];
   m.Ints(sizes);
@@ -158,19 +146,19 @@ void Split(Maker& m) {
 
 void Concat(Maker& m) {
   Dims dims = m.AnyDims(1);
-  const int64_t axis = m.Number(0, static_cast<int64_t>(dims.size()) - 1);
+  const int64_t axis = m.AxisOf(dims);
   const DataType type = m.OneOf({kFloat, kInt64, kInt32, kBool, kDouble});
   for (int64_t i = m.Number(1, 4); i > 0; --i) {
     dims[axis] = m.Number(0, 3);
     m.Input(type, dims);
   }
-  m.Set("axis", m.Number(0, 1) == 0 ? axis : axis - static_cast<int64_t>(dims.size()));
+  m.Set("axis", m.FromEitherEnd(axis, static_cast<int64_t>(dims.size())));
 }
 
 void Expand(Maker& m) {
   const Dims dims = m.AnyDims();
   const Dims other = m.Partner(dims);
-  const bool grows = m.Number(0, 1) == 0;
+  const bool grows = m.Coin();
   m.Input(m.OneOf({kFloat, kInt64, kBool}), grows ? other : dims);
   m.Ints(grows ? dims : other);
 }
@@ -210,7 +198,7 @@ void Cast(Maker& m) {
 }
 
 void Range(Maker& m) {
-  if (m.Number(0, 1) == 0) {
+  if (m.Coin()) {
     for (const float number :
          {static_cast<float>(m.Number(-20, 20)) / 2, static_cast<float>(m.Number(-40, 40)) / 4,
           m.OneOf({-2.0f, -0.5f, 0.1f, 0.25f, 1.0f, 3.0f})}) {
@@ -230,7 +218,7 @@ void ReduceAxes(Maker& m, const Dims& dims) {
   if (m.Number(0, 3) == 0) return;
   Dims axes;
   for (int64_t axis = 0; axis < static_cast<int64_t>(dims.size()); ++axis) {
-    if (m.Number(0, 1) == 0) axes.push_back(axis);
+    if (m.Coin()) axes.push_back(axis);
   }
   m.Ints(axes);
 }
@@ -238,7 +226,7 @@ void ReduceAxes(Maker& m, const Dims& dims) {
 Make Reduce(std::vector<DataType> types) {
   return [types](Maker& m) {
     const Dims dims = m.AnyDims();
-    m.Input(types[m.Number(0, static_cast<int64_t>(types.size()) - 1)], dims);
+    m.Input(m.OneOf<DataType>(types), dims);
     ReduceAxes(m, dims);
   };
 }
@@ -263,7 +251,7 @@ void LayerNormalization(Maker& m) {
   const Dims row(dims.begin() + (axis < 0 ? axis + rank : axis), dims.end());
   m.Near(dims);
   m.Near(row);
-  if (m.Number(0, 1) == 0) m.Near(row);
+  if (m.Coin()) m.Near(row);
   m.Set("axis", axis);
   m.Set("epsilon", 0.125f);
 }
@@ -271,7 +259,7 @@ void LayerNormalization(Maker& m) {
 void MatMul(Maker& m) {
   const int64_t depth = m.Number(1, 5);
   Dims a = m.AnyDims(), b = m.Partner(a);
-  if (m.Number(0, 1) == 0) std::swap(a, b);
+  if (m.Coin()) std::swap(a, b);
   const bool is_row = m.Number(0, 4) == 0, is_column = m.Number(0, 4) == 0;
   if (is_row) a.clear();
   if (is_column) b.clear();
@@ -285,14 +273,14 @@ void MatMul(Maker& m) {
 
 void Gemm(Maker& m) {
   const int64_t rows = m.Number(1, 4), depth = m.Number(1, 5), columns = m.Number(0, 4);
-  const bool turns_a = m.Number(0, 1) == 0, turns_b = m.Number(0, 1) == 0;
+  const bool turns_a = m.Coin(), turns_b = m.Coin();
   m.Near(turns_a ? Dims{depth, rows} : Dims{rows, depth});
   m.Near(turns_b ? Dims{columns, depth} : Dims{depth, columns});
   if (m.Number(0, 3) > 0) m.Near(m.Partner({rows, columns}));
   m.Set("transA", int64_t{turns_a});
   m.Set("transB", int64_t{turns_b});
-  if (m.Number(0, 1) == 0) m.Set("alpha", 0.5f);
-  if (m.Number(0, 1) == 0) m.Set("beta", -0.75f);
+  if (m.Coin()) m.Set("alpha", 0.5f);
+  if (m.Coin()) m.Set("beta", -0.75f);
 }
 
 struct Random {

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "importer/opset/opset.h"
 #include "tests/importer/onnx_builder.h"
 
@@ -26,10 +27,18 @@ class ConstantNodeMaker {
   int64_t Number(int64_t low, int64_t high) {
     return low + static_cast<int64_t>(random_() % static_cast<uint64_t>(high - low + 1));
   }
+  bool Coin() { return Number(0, 1) == 0; }
+  template <class T>
+  T OneOf(absl::Span<const T> list) {
+    return list[Number(0, static_cast<int64_t>(list.size()) - 1)];
+  }
   template <class T>
   T OneOf(std::initializer_list<T> list) {
-    return list.begin()[Number(0, static_cast<int64_t>(list.size()) - 1)];
+    return OneOf(absl::Span<const T>(list.begin(), list.size()));
   }
+  int64_t AxisOf(const Dims& dims) { return Number(0, static_cast<int64_t>(dims.size()) - 1); }
+  // The index, or the same counted from the end of an axis of `size`.
+  int64_t FromEitherEnd(int64_t index, int64_t size) { return Coin() ? index : index - size; }
   Dims AnyDims(int64_t least_rank = 0) {
     Dims dims(Number(least_rank, 4));
     for (int64_t& dim : dims) dim = Number(1, 9) == 9 ? 0 : Number(1, 4);
@@ -80,23 +89,24 @@ class ConstantNodeMaker {
     Input(tensor);
   }
   void Ints(const Dims& values) { Input(Tensor::Int64s({int64_t(values.size())}, values)); }
+  // An int64 input whose elements are index_at(0), index_at(1), ...
+  template <class Function>
+  void Indices(const Dims& dims, const Function& index_at) {
+    Tensor indices = Tensor::Zeros(DataType::kInt64, dims);
+    for (int64_t i = 0; i < indices.elements(); ++i) {
+      indices.mutable_data<int64_t>()[i] = index_at(i);
+    }
+    Input(indices);
+  }
   void Set(const std::string& name, int64_t value) {
-    onnx::AttributeProto* attribute = node_.add_attribute();
-    attribute->set_name(name);
-    attribute->set_type(onnx::AttributeProto::INT);
-    attribute->set_i(value);
+    AddAttribute(name, onnx::AttributeProto::INT).set_i(value);
   }
   void Set(const std::string& name, float value) {
-    onnx::AttributeProto* attribute = node_.add_attribute();
-    attribute->set_name(name);
-    attribute->set_type(onnx::AttributeProto::FLOAT);
-    attribute->set_f(value);
+    AddAttribute(name, onnx::AttributeProto::FLOAT).set_f(value);
   }
   void Set(const std::string& name, const Dims& values) {
-    onnx::AttributeProto* attribute = node_.add_attribute();
-    attribute->set_name(name);
-    attribute->set_type(onnx::AttributeProto::INTS);
-    for (int64_t value : values) attribute->add_ints(value);
+    onnx::AttributeProto& attribute = AddAttribute(name, onnx::AttributeProto::INTS);
+    for (int64_t value : values) attribute.add_ints(value);
   }
 
   void SetOutputs(int count) { outputs_ = count; }
@@ -116,6 +126,14 @@ class ConstantNodeMaker {
   }
 
  private:
+  onnx::AttributeProto& AddAttribute(const std::string& name,
+                                     onnx::AttributeProto::AttributeType type) {
+    onnx::AttributeProto& attribute = *node_.add_attribute();
+    attribute.set_name(name);
+    attribute.set_type(type);
+    return attribute;
+  }
+
   double AnyNumber(DataType type) {
     const auto small = static_cast<double>(Number(-5, 5));
     if (type == DataType::kInt32) return Number(0, 9) == 0 ? -0x1p31 + small + 5 : small;
