@@ -12,7 +12,7 @@ import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 VERSIONS = ("1.23.2", "1.27.0")
-SCRIPTS = ("plugin_session_test.py", "plugin_node_cases.py")
+SCRIPTS = ("plugin_session_test.py", "plugin_compiled_test.py", "plugin_node_cases.py")
 
 
 def cache_folder():
