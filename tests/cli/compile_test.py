@@ -14,15 +14,11 @@ import onnxruntime
 from onnx import TensorProto, helper, numpy_helper
 from onnxruntime import quantization
 
-from support import ANEMONE, ROOT, SANITIZED, CliTest, anemone, model, relu, tensor
+from support import ANEMONE, ROOT, SANITIZED, CliTest, anemone, array, model, relu, tensor
 
 SCHEMA = json.loads((ROOT / "docs" / "schemas" / "compile.json").read_text())
 FORMS = ("int8", "palette4", "palette8", "sparse", "blockwise")
 RANDOM = numpy.random.default_rng(1)
-
-
-def array(name, values):
-    return numpy_helper.from_array(numpy.asarray(values, numpy.float32), name)
 
 
 def weights(*shape):

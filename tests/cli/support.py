@@ -8,10 +8,12 @@ import sys
 import tempfile
 import unittest
 
-from onnx import TensorProto, helper
+import numpy
+from onnx import TensorProto, helper, numpy_helper
 
 ANEMONE = pathlib.Path(sys.argv.pop(1))
 ROOT = pathlib.Path(sys.argv.pop(1))
+TIMES = "times on this CPU (software engine); they say nothing of the M1's speed"  # of run and bench
 # Such a command is some ten times slower: tests with many runs take a sample.
 SANITIZED = "ANEMONE_SANITIZED" in os.environ
 
@@ -50,6 +52,16 @@ def model(nodes, inputs, outputs, initializers=(), opset=21, functions=(), domai
 def relu(shape=(1, 4), name="x"):
     return model([helper.make_node("Relu", [name], ["y"])], [tensor(name, shape)],
                  [tensor("y", shape)])
+
+
+def array(name, values):
+    return numpy_helper.from_array(numpy.asarray(values, numpy.float32), name)
+
+
+def product(size):
+    weight = numpy.random.default_rng(1).standard_normal((size, size)) / size
+    return model([helper.make_node("MatMul", ["x", "w"], ["y"])], [tensor("x", [1, size])],
+                 [tensor("y", [1, size])], [array("w", weight)])
 
 
 class CliTest(unittest.TestCase):
