@@ -175,6 +175,19 @@ class Zoo(CliTest):
             line = self.zoo("--memory-limit", "30M", "--policy", "cpu", code=1)["net.onnx"]
             self.assertEqual("out-of-memory", line["status"])  # not even a library can be loaded
 
+    @unittest.skipIf(SANITIZED, "a sanitizer reserves terabytes of addresses")
+    def test_a_limit_with_which_the_command_does_not_start_is_refused(self):
+        """Linux ended it with a signal, so that every model had crashed."""
+        self.put("net.onnx", relu())
+        for limit in ("1", "10M", "24M"):
+            done = anemone("zoo", self.models, "-o", self.out, "--memory-limit", limit)
+            self.expect_error(done, "--memory-limit: the command itself does not start with", code=2)
+            least = int(re.search(r"give at least (\d+)M", done.stderr)[1])
+            self.assertIn(least, range(25, 64))
+            self.assertFalse(self.out.exists())
+        line = self.zoo("--memory-limit", f"{least}M", "--policy", "cpu", code=1)["net.onnx"]
+        self.assertEqual("out-of-memory", line["status"])
+
     def test_finished_models_are_not_repeated(self):
         self.put("net.onnx", relu())
         self.zoo()

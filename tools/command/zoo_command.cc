@@ -30,6 +30,7 @@
 #include "tools/command/progress.h"
 #include "tools/compare/child_process.h"
 #include "tools/zoo/job.h"
+#include "tools/zoo/process.h"
 #include "tools/zoo/ray_cluster.h"
 #include "tools/zoo/results.h"
 #include "tools/zoo/sha256.h"
@@ -189,6 +190,7 @@ absl::StatusOr<ZooWork> WorkOf(const Options& options) {
   work.runs = options.run;
   work.convert = options.convert;
   work.limits = {options.timeout, options.process_memory};
+  ANEMONE_RETURN_IF_ERROR(CheckStarts(work.command, options.process_memory));
   return work;
 }
 

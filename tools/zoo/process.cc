@@ -6,10 +6,16 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <csignal>
+#include <thread>
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "base/byte_sizes.h"
+#include "base/status_macros.h"
+#include "base/usage_error.h"
 #include "tools/compare/child_process.h"
 
 namespace anemone {
@@ -30,6 +36,17 @@ namespace {
   dup2(err, STDERR_FILENO);
   execv(words[0], words);
   _exit(kNotStarted);
+}
+
+absl::StatusOr<bool> Starts(const std::string& command, int64_t memory) {
+  ANEMONE_ASSIGN_OR_RETURN(Process process,
+                           Process::Start({command, "--version"}, {.memory = memory}));
+  std::optional<Ended> ended = process.Poll();
+  while (!ended) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    ended = process.Poll();
+  }
+  return ended->signal == 0 && ended->code == 0;
 }
 
 }  // namespace
@@ -100,6 +117,26 @@ std::optional<Ended> Process::Poll() {
     ended.code = WEXITSTATUS(status);
   }
   return ended;
+}
+
+absl::Status CheckStarts(const std::string& command, int64_t memory) {
+  constexpr int64_t kMiB = 1 << 20, kMost = int64_t{1} << 20;
+  if (memory == 0) return absl::OkStatus();
+  ANEMONE_ASSIGN_OR_RETURN(bool starts, Starts(command, memory));
+  if (starts) return absl::OkStatus();
+  int64_t below = memory / kMiB, least = below + 1;  // MiB
+  for (; least < kMost; least *= 2) {
+    ANEMONE_ASSIGN_OR_RETURN(starts, Starts(command, least * kMiB));
+    if (starts) break;
+    below = least;
+  }
+  while (least - below > 1) {
+    const int64_t middle = below + (least - below) / 2;
+    ANEMONE_ASSIGN_OR_RETURN(starts, Starts(command, middle * kMiB));
+    (starts ? least : below) = middle;
+  }
+  return UsageError(absl::StrCat("--memory-limit: the command itself does not start with ",
+                                 BytesText(memory), "; give at least ", least, "M"));
 }
 
 }  // namespace anemone

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
 namespace anemone {
@@ -54,6 +55,10 @@ class Process {
   std::optional<Clock::time_point> deadline_;
   bool timed_out_ = false;
 };
+
+// kInvalidArgument, which names the least limit of memory that is enough: with this one the command
+// does not start, and the system may end it without a word.
+absl::Status CheckStarts(const std::string& command, int64_t memory);
 
 }  // namespace anemone
 
