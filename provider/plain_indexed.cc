@@ -30,7 +30,10 @@ std::optional<int64_t> AxisOf(const PlainNode& node, size_t rank) {
   return AxisWithin(node.Int("axis", 0), rank);
 }
 
-Sizes IndicesOf(const Tensor& indices) { return *IntsOf(indices, indices.elements()); }
+// As int64.
+Tensor IndicesOf(const Tensor& x) {
+  return x.type() == DataType::kInt64 ? WrittenOut<int64_t>(x) : CastOf(x, DataType::kInt64);
+}
 
 // Messages are in ONNX Runtime's words.
 absl::Status OutsideAxis(int64_t index, int64_t size, const std::string& label) {
@@ -42,7 +45,7 @@ absl::Status OutsideAxis(int64_t index, int64_t size, const std::string& label) 
 absl::StatusOr<Tensor> Gathered(const Tensor& x, int64_t axis, const Tensor& indices,
                                 const std::string& label) {
   const Sizes& from = x.dims();
-  const auto [taken, outside] = PlacesOfLists({from[axis]}, 1, IndicesOf(indices));
+  const auto [taken, outside] = PlacesOfLists({from[axis]}, 1, IndicesOf(indices).data<int64_t>());
   if (outside) return OutsideAxis(*outside, from[axis], label);
   Tensor made = Tensor::Uninitialized(x.type(), GatheredDims(from, axis, indices.dims()));
   if (made.elements() == 0) return made;
@@ -65,12 +68,13 @@ Step ScatterSum(const PlainNode& node, int64_t axis) {
       node.type(0), node.dims(0), [axis, label = node.label](Operands x) -> absl::StatusOr<Tensor> {
         Tensor made = x[0]->Copy();
         const Sizes& dims = made.dims();
-        const auto [places, outside] = PlacesAlong(dims, axis, x[1]->dims(), IndicesOf(*x[1]));
-        if (outside) return OutsideAxis(*outside, dims[axis], label);
-        const Tensor updates = WrittenOut<T>(*x[2]);
-        const T* from = updates.data<T>().data();
+        const Tensor indices = IndicesOf(*x[1]), updates = WrittenOut<T>(*x[2]);
+        const T* const from = updates.data<T>().data();
         T* const to = made.mutable_data<T>();
-        for (const int64_t place : places) to[place] += *from++;
+        const auto outside =
+            ForEachAlong(dims, axis, indices.dims(), indices.data<int64_t>(),
+                         [&](int64_t update, int64_t place) { to[place] += from[update]; });
+        if (outside) return OutsideAxis(*outside, dims[axis], label);
         return made;
       }};
 }
@@ -128,16 +132,16 @@ Step GatherElementsStep(const PlainNode& node) {
   return PlainStep{
       node.type(0), dims, [axis = *axis, label = node.label](Operands x) -> absl::StatusOr<Tensor> {
         const Sizes& from = x[0]->dims();
-        const auto [places, outside] = PlacesAlong(from, axis, x[1]->dims(), IndicesOf(*x[1]));
-        if (outside) return OutsideAxis(*outside, from[axis], label);
-        Tensor made = Tensor::Uninitialized(x[0]->type(), x[1]->dims());
+        const Tensor indices = IndicesOf(*x[1]);
+        Tensor made = Tensor::Uninitialized(x[0]->type(), indices.dims());
         const size_t size = BitsOf(made.type()) / 8;
         const std::byte* const elements = x[0]->bytes().data();
-        auto* to = made.mutable_data<std::byte>();
-        for (const int64_t place : places) {
-          std::memcpy(to, elements + place * size, size);
-          to += size;
-        }
+        auto* const to = made.mutable_data<std::byte>();
+        const auto outside = ForEachAlong(
+            from, axis, indices.dims(), indices.data<int64_t>(), [&](int64_t at, int64_t place) {
+              std::memcpy(to + at * size, elements + place * size, size);
+            });
+        if (outside) return OutsideAxis(*outside, from[axis], label);
         return made;
       }};
 }
@@ -205,7 +209,8 @@ Step ScatterNDStep(const PlainNode& node) {
   return PlainStep{
       node.type(0), node.dims(0),
       [depth = node.dims(1).back(), label = node.label](Operands x) -> absl::StatusOr<Tensor> {
-        const auto [places, outside] = PlacesOfLists(x[0]->dims(), depth, IndicesOf(*x[1]));
+        const auto [places, outside] =
+            PlacesOfLists(x[0]->dims(), depth, IndicesOf(*x[1]).data<int64_t>());
         if (outside) {
           return absl::InvalidArgumentError(
               absl::StrCat(label, ": invalid indice found, indice = ", *outside));

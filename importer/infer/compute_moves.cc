@@ -67,8 +67,11 @@ std::optional<Dims> PlacesOf(const ConstantNode& c, const Dims& from) {
   if (!indices || !axis) return std::nullopt;
   const Dims& dims = c.In(1)->dims();
   if (!IsSmall(dims) || !FitAlong(from, *axis, dims)) return std::nullopt;
-  IndexedPlaces made = PlacesAlong(from, *axis, dims, *indices);
-  return made.outside ? std::nullopt : std::optional(std::move(made.places));
+  Dims places;
+  places.reserve(indices->size());
+  const auto outside = ForEachAlong(from, *axis, dims, *indices,
+                                    [&](int64_t, int64_t place) { places.push_back(place); });
+  return outside ? std::nullopt : std::optional(std::move(places));
 }
 
 }  // namespace

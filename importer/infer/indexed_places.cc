@@ -1,9 +1,5 @@
 #include "importer/infer/indexed_places.h"
 
-#include <utility>
-
-#include "importer/infer/places.h"
-
 namespace anemone {
 namespace {
 
@@ -16,8 +12,9 @@ void Append(Dims& to, absl::Span<const int64_t> dims) {
 }  // namespace
 
 IndexedPlaces PlacesOfLists(absl::Span<const int64_t> array, int64_t depth,
-                            std::vector<int64_t> indices) {
-  size_t count = 0;  // of the places, which replace the indices
+                            absl::Span<const int64_t> indices) {
+  IndexedPlaces made;
+  made.places.reserve(indices.size() / depth);
   for (size_t list = 0; list < indices.size(); list += depth) {
     int64_t place = 0;
     for (int64_t axis = 0; axis < depth; ++axis) {
@@ -25,29 +22,7 @@ IndexedPlaces PlacesOfLists(absl::Span<const int64_t> array, int64_t depth,
       if (index < -size || index >= size) return {.places = {}, .outside = index};
       place = place * size + (index < 0 ? index + size : index);
     }
-    indices[count++] = place;
-  }
-  indices.resize(count);
-  return {.places = std::move(indices), .outside = std::nullopt};
-}
-
-IndexedPlaces PlacesAlong(absl::Span<const int64_t> array, int64_t axis,
-                          absl::Span<const int64_t> dims, std::vector<int64_t> indices) {
-  IndexedPlaces made = PlacesOfLists({array[axis]}, 1, std::move(indices));
-  if (made.outside || made.places.empty()) return made;
-  const Dims steps = StepsOf(array), repeats = StepsOf(dims);
-  for (int64_t& place : made.places) place *= steps[axis];
-  for (size_t i = 0; i < dims.size(); ++i) {
-    if (static_cast<int64_t>(i) == axis || dims[i] == 1) continue;
-    int64_t* place = made.places.data();
-    const int64_t* const end = place + made.places.size();
-    while (place != end) {
-      for (int64_t index = 0; index < dims[i]; ++index) {
-        for (const int64_t* const next = place + repeats[i]; place != next; ++place) {
-          *place += index * steps[i];
-        }
-      }
-    }
+    made.places.push_back(place);
   }
   return made;
 }

@@ -5,9 +5,11 @@
 
 #include <cstdint>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "absl/types/span.h"
+#include "importer/infer/places.h"
 
 namespace anemone {
 
@@ -20,12 +22,33 @@ struct IndexedPlaces {
 // places count the parts that have one index of each of these axes. Gather has lists of one index
 // for an array of one axis.
 IndexedPlaces PlacesOfLists(absl::Span<const int64_t> array, int64_t depth,
-                            std::vector<int64_t> indices);
+                            absl::Span<const int64_t> indices);
 
 // Indices along `axis`, an array of `dims`: each is of the element that has its own index along the
-// other axes, as in GatherElements. The places count elements.
-IndexedPlaces PlacesAlong(absl::Span<const int64_t> array, int64_t axis,
-                          absl::Span<const int64_t> dims, std::vector<int64_t> indices);
+// other axes, as in GatherElements. Calls visit(i, place) for each in order. Ends at the first that
+// is outside of its axis, and returns it.
+template <class Visit>
+std::optional<int64_t> ForEachAlong(absl::Span<const int64_t> array, int64_t axis,
+                                    absl::Span<const int64_t> dims,
+                                    absl::Span<const int64_t> indices, const Visit& visit) {
+  const int64_t size = array[axis], last = static_cast<int64_t>(dims.size()) - 1;
+  std::vector<int64_t> steps = StepsOf(array), at(dims.size());
+  const int64_t step = std::exchange(steps[axis], 0);
+  int64_t row = 0;  // the place, but for the indices and the last axis
+  for (auto index = indices.begin(); index != indices.end();) {
+    const auto end = index + dims[last];
+    for (int64_t place = row; index != end; ++index, place += steps[last]) {
+      if (*index < -size || *index >= size) return *index;
+      visit(index - indices.begin(), place + (*index < 0 ? *index + size : *index) * step);
+    }
+    for (int64_t i = last - 1; i >= 0; --i) {
+      row += steps[i];
+      if (++at[i] < dims[i]) break;
+      row -= std::exchange(at[i], 0) * steps[i];
+    }
+  }
+  return std::nullopt;
+}
 
 // Whether such indices are within the array along the other axes.
 bool FitAlong(absl::Span<const int64_t> array, int64_t axis, absl::Span<const int64_t> dims);
