@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <initializer_list>
+#include <utility>
+#include <vector>
+
 namespace anemone {
 namespace {
 
@@ -11,6 +15,14 @@ Value StaticValue(const char* name) {
   v.type = DataType::kFloat;
   v.shape = Shape{Dim{1, ""}, Dim{4, ""}};
   return v;
+}
+
+Graph GraphOf(std::initializer_list<const char*> names, std::vector<ValueId> outputs) {
+  Graph graph;
+  for (const char* name : names) graph.values.push_back(StaticValue(name));
+  graph.inputs = {0};
+  graph.outputs = std::move(outputs);
+  return graph;
 }
 
 Segment SegmentOf(Placement placement, std::vector<ValueId> inputs, std::vector<ValueId> outputs) {
@@ -24,10 +36,7 @@ Segment SegmentOf(Placement placement, std::vector<ValueId> inputs, std::vector<
 
 // A chain: x -> engine -> a -> CPU -> b -> engine -> c -> CPU -> d -> engine -> y.
 TEST(SurfacePlan, AChainNeedsFewSurfaces) {
-  Graph graph;
-  for (const char* name : {"x", "a", "b", "c", "d", "y"}) graph.values.push_back(StaticValue(name));
-  graph.inputs = {0};
-  graph.outputs = {5};
+  const Graph graph = GraphOf({"x", "a", "b", "c", "d", "y"}, {5});
   Plan plan;
   plan.segments = {SegmentOf(Placement::kEngine, {0}, {1}), SegmentOf(Placement::kCpu, {1}, {2}),
                    SegmentOf(Placement::kEngine, {2}, {3}), SegmentOf(Placement::kCpu, {3}, {4}),
@@ -46,13 +55,8 @@ TEST(SurfacePlan, AChainNeedsFewSurfaces) {
 
 // Whatever its type is: a plan that was read from a package has no nodes that say what computes it.
 TEST(SurfacePlan, WhatASegmentMakesIsFp16) {
-  Graph graph;
-  for (const char* name : {"x", "y"}) {
-    graph.values.push_back(StaticValue(name));
-    graph.values.back().type = DataType::kUInt8;
-  }
-  graph.inputs = {0};
-  graph.outputs = {1};
+  Graph graph = GraphOf({"x", "y"}, {1});
+  for (Value& value : graph.values) value.type = DataType::kUInt8;
   Plan plan;
   plan.segments = {SegmentOf(Placement::kEngine, {0}, {1})};
   plan.segments[0].network.inputs[0].format = Format::kUInt8;
@@ -63,10 +67,7 @@ TEST(SurfacePlan, WhatASegmentMakesIsFp16) {
 
 // Values of two branches that may run at the same time do not share a surface.
 TEST(SurfacePlan, IndependentSegmentsShareNothing) {
-  Graph graph;
-  for (const char* name : {"x", "a", "b"}) graph.values.push_back(StaticValue(name));
-  graph.inputs = {0};
-  graph.outputs = {1, 2};
+  const Graph graph = GraphOf({"x", "a", "b"}, {1, 2});
   Plan plan;
   plan.segments = {SegmentOf(Placement::kEngine, {0}, {1}),
                    SegmentOf(Placement::kEngine, {0}, {2})};
@@ -75,10 +76,7 @@ TEST(SurfacePlan, IndependentSegmentsShareNothing) {
 }
 
 TEST(SurfacePlan, ValuesBetweenCpuSegmentsHaveNone) {
-  Graph graph;
-  for (const char* name : {"x", "a", "y"}) graph.values.push_back(StaticValue(name));
-  graph.inputs = {0};
-  graph.outputs = {2};
+  const Graph graph = GraphOf({"x", "a", "y"}, {2});
   Plan plan;
   plan.segments = {SegmentOf(Placement::kCpu, {0}, {1}), SegmentOf(Placement::kCpu, {1}, {2})};
   SurfacePlan surfaces = PlanSurfaces(plan, graph, DependenciesOf(plan, graph), plan.route);
@@ -87,10 +85,7 @@ TEST(SurfacePlan, ValuesBetweenCpuSegmentsHaveNone) {
 
 // `a` has readers that may run at the same time, so that neither is known to be the last.
 TEST(SurfacePlan, LastReadsHoldInEveryOrder) {
-  Graph graph;
-  for (const char* name : {"x", "a", "b", "c", "d", "y"}) graph.values.push_back(StaticValue(name));
-  graph.inputs = {0};
-  graph.outputs = {5};
+  const Graph graph = GraphOf({"x", "a", "b", "c", "d", "y"}, {5});
   Plan plan;
   plan.segments = {SegmentOf(Placement::kEngine, {0}, {1}), SegmentOf(Placement::kCpu, {1}, {2}),
                    SegmentOf(Placement::kCpu, {1}, {3}), SegmentOf(Placement::kCpu, {2, 3}, {4, 5}),
