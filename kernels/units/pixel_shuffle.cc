@@ -83,28 +83,27 @@ absl::StatusOr<Dims> Shape(const RearrangeParams& p, Bottoms in) {
   return out;
 }
 
-const Rule& FactorRule(Form form) {
-  switch (form) {
-    case Form::kPixelShuffle:
-      return rule::kPixelShuffleFactor;
-    case Form::kPixelUnshuffle:
-      return rule::kPixelUnshuffleFactor;
-    case Form::kChannelToSpace:
-      return rule::kChannelToSpaceFactor;
-    case Form::kSpaceToChannel:
-      return rule::kSpaceToChannelFactor;
-    case Form::kSpaceToBatch:
-      return rule::kSpaceToBatchFactor;
-    case Form::kBatchToSpace:
-      break;
-  }
-  return rule::kBatchToSpaceFactor;
+struct FormRules {
+  const Rule &factor, &depth;
+  const Rule* divides;  // null: the compiler has none
+};
+
+const FormRules& RulesOf(Form form) {
+  static const FormRules rules[] = {
+      {rule::kPixelShuffleFactor, rule::kPixelShuffleDepth, &rule::kPixelShuffleChannels},
+      {rule::kPixelUnshuffleFactor, rule::kPixelUnshuffleDepth, &rule::kPixelUnshuffleExtent},
+      {rule::kChannelToSpaceFactor, rule::kChannelToSpaceDepth, nullptr},
+      {rule::kSpaceToChannelFactor, rule::kSpaceToChannelDepth, nullptr},
+      {rule::kSpaceToBatchFactor, rule::kSpaceToBatchDepth, &rule::kSpaceToBatchExtent},
+      {rule::kBatchToSpaceFactor, rule::kBatchToSpaceDepth, &rule::kBatchToSpaceBatch},
+  };
+  return rules[static_cast<size_t>(form)];
 }
 
 // Whether the factor is listed or, in the other forms than the two shuffles, a product of listed
 // numbers.
 bool TakesFactor(Form form, int64_t factor) {
-  const Rule& rule = FactorRule(form);
+  const Rule& rule = RulesOf(form).factor;
   if (ChannelMajor(form)) return rule.Lists(factor);
   if (!IsCountable(factor)) return false;
   for (int64_t listed : rule.values) {
@@ -117,38 +116,11 @@ template <Form kForm>
 Verdict Validate(const RearrangeParams& p, Bottoms in, const Target& target, Route route) {
   Judge judge(target, route);
   const Dims& dims = in[0].dims;
-  const Rule& factors = FactorRule(kForm);
-  const bool listed = TakesFactor(kForm, p.fx) && TakesFactor(kForm, p.fy);
-  const bool divides = Divides<kForm>(p, dims);
-  switch (kForm) {
-    case Form::kPixelShuffle:
-      if (p.fz != 1) return judge.Reject(rule::kPixelShuffleDepth);
-      if (!listed) return judge.Reject(factors);
-      if (!divides) return judge.Reject(rule::kPixelShuffleChannels);
-      break;
-    case Form::kPixelUnshuffle:
-      if (p.fz != 1) return judge.Reject(rule::kPixelUnshuffleDepth);
-      if (!listed) return judge.Reject(factors);
-      if (!divides) return judge.Reject(rule::kPixelUnshuffleExtent);
-      break;
-    case Form::kChannelToSpace:
-      if (p.fz != 1) return judge.Reject(rule::kChannelToSpaceDepth, p.fz);
-      if (!listed) return judge.Reject(factors);
-      break;
-    case Form::kSpaceToChannel:
-      if (p.fz != 1) return judge.Reject(rule::kSpaceToChannelDepth);
-      if (!listed) return judge.Reject(factors);
-      break;
-    case Form::kSpaceToBatch:
-      if (p.fz != 1) return judge.Reject(rule::kSpaceToBatchDepth);
-      if (!listed) return judge.Reject(factors);
-      if (!divides) return judge.Reject(rule::kSpaceToBatchExtent);
-      break;
-    case Form::kBatchToSpace:
-      if (p.fz != 1) return judge.Reject(rule::kBatchToSpaceDepth);
-      if (!listed) return judge.Reject(factors);
-      if (!divides) return judge.Reject(rule::kBatchToSpaceBatch, dims.n(), p.fx, p.fy);
-      break;
+  const FormRules& rules = RulesOf(kForm);
+  if (p.fz != 1) return judge.Reject(rules.depth, p.fz);
+  if (!TakesFactor(kForm, p.fx) || !TakesFactor(kForm, p.fy)) return judge.Reject(rules.factor);
+  if (rules.divides != nullptr && !Divides<kForm>(p, dims)) {
+    return judge.Reject(*rules.divides, dims.n(), p.fx, p.fy);  // of which most texts have none
   }
   return judge.Accept();
 }
