@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "anemone/session.h"
+#include "base/status_macros.h"
 #include "tests/on_onnx_runtime.h"
 #include "tests/onnx_text.h"
 #include "tests/own_cache.h"
@@ -39,6 +40,15 @@ std::unique_ptr<PlainPart> PartOf(const std::string& text) {
   return PlainPart::Of(model);
 }
 
+// What a plain part makes of a model's input x, and what ONNX Runtime does.
+absl::StatusOr<std::pair<Tensor, Tensor>> OursAndTheirs(const std::string& text, const Tensor& x) {
+  ANEMONE_ASSIGN_OR_RETURN(const Tensors want, RunOnOnnxRuntime(BytesOfText(text), {{"x", x}}));
+  const auto part = PartOf(text);
+  if (part == nullptr) return absl::UnimplementedError("it needs a session");
+  ANEMONE_ASSIGN_OR_RETURN(const std::vector<Tensor> got, part->Run({x}));
+  return std::pair(got[0], want.at("y"));
+}
+
 // "int64[2,3]", as ONNX's text has it.
 std::string TypeText(const Tensor& x) {
   const absl::string_view name = x.type() == DataType::kFloat ? "float" : DataTypeName(x.type());
@@ -57,13 +67,9 @@ void ExpectItsBits(const Tensor& x, const std::vector<Case>& cases) {
     const std::string text =
         absl::StrCat("(", TypeText(x), " x) => (", made, " y) <", constants, "> { ", nodes, " }");
     SCOPED_TRACE(text);
-    const auto want = RunOnOnnxRuntime(BytesOfText(text), {{"x", x}});
-    ASSERT_THAT(want, IsOk());
-    const auto part = PartOf(text);
-    ASSERT_NE(part, nullptr);
-    const auto got = part->Run({x});
-    ASSERT_THAT(got, IsOk());
-    const Tensor &ours = got->at(0), &theirs = want->at("y");
+    const auto made_of_x = OursAndTheirs(text, x);
+    ASSERT_THAT(made_of_x, IsOk());
+    const auto& [ours, theirs] = *made_of_x;
     EXPECT_EQ(ours.type(), theirs.type());
     EXPECT_EQ(ours.dims(), theirs.dims());
     EXPECT_EQ(ours.bytes(), theirs.bytes());
@@ -196,15 +202,11 @@ TEST(PlainPart, FunctionsOfDoublesAreNear) {
   const std::string text =
       "(float[2,3] x) => (double[2] y) <int64[1] last = {-1}> { a = Cast<to = 11>(x)"
       " s = Softmax(a) m = Mul(s, a) r = ReduceSum<keepdims = 0>(m, last) y = Exp(r) }";
-  const auto want = RunOnOnnxRuntime(BytesOfText(text), {{"x", x}});
-  ASSERT_THAT(want, IsOk());
-  const auto part = PartOf(text);
-  ASSERT_NE(part, nullptr);
-  const auto got = part->Run({x});
-  ASSERT_THAT(got, IsOk());
+  const auto made_of_x = OursAndTheirs(text, x);
+  ASSERT_THAT(made_of_x, IsOk());
+  const auto& [ours, theirs] = *made_of_x;
   for (int64_t i = 0; i < 2; ++i) {
-    const double number = want->at("y").at<double>(i);
-    EXPECT_NEAR(got->at(0).at<double>(i), number, 1e-14 * number);
+    EXPECT_NEAR(ours.at<double>(i), theirs.at<double>(i), 1e-14 * theirs.at<double>(i));
   }
 }
 
