@@ -248,8 +248,8 @@ TEST(PlainPart, OthersNeedASession) {
        {"(float[3] x) => (int64[3] y) { y = Cast<to = 7>(x) }",
         "(int64[3] x) => (float16[3] y) { y = Cast<to = 10>(x) }",
         "(int64[3] x) => (int64[3] y) { y = Neg(x) }",
-        "(float[4] x, int64[1] i, float[1] u) => (float[4] y) "
-        "{ y = ScatterElements<reduction = \"max\">(x, i, u) }",
+        ("(float[4] x, int64[1] i, float[1] u) => (float[4] y) "
+         "{ y = ScatterElements<reduction = \"max\">(x, i, u) }"),
         "(int64[4] x) => (int64[2] a, int64[2] b) { a, b = TopK(x, x) }",
         "(int64 x) => (int64 y) <int64[0] pads = {}> { y = Pad(x, pads) }",
         "(float[4] x) => (float[6] y) <int64[2] p = {1, 1}> { y = Pad<mode = \"reflect\">(x, p) }",
