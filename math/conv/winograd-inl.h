@@ -108,17 +108,19 @@ HWY_INLINE VF AddTimes(VF x, float factor, VF y) { return hn::MulAdd(hn::Set(DF(
 
 // The three transforms along one axis, which the article (see winograd.cc) writes as the matrices
 // B', G and A'.
-HWY_INLINE void InputPoints(const VF (&d)[kReach], VF (&to)[kReach]) {
-  const VF a = AddTimes(d[4], -4, d[2]);
-  const VF b = AddTimes(d[3], -4, d[1]);
-  const VF c = hn::Sub(d[4], d[2]);
-  const VF e = Times(2, hn::Sub(d[3], d[1]));
-  to[0] = AddTimes(AddTimes(d[4], -5, d[2]), 4, d[0]);
-  to[1] = hn::Add(a, b);
-  to[2] = hn::Sub(a, b);
-  to[3] = hn::Add(c, e);
-  to[4] = hn::Sub(c, e);
-  to[5] = AddTimes(AddTimes(d[5], -5, d[3]), 4, d[1]);
+// Calls put(point, value). Without arrays, which compilers keep in memory.
+template <class Put>
+HWY_INLINE void InputPoints(VF d0, VF d1, VF d2, VF d3, VF d4, VF d5, const Put& put) {
+  const VF a = AddTimes(d4, -4, d2);
+  const VF b = AddTimes(d3, -4, d1);
+  const VF c = hn::Sub(d4, d2);
+  const VF e = Times(2, hn::Sub(d3, d1));
+  put(0, AddTimes(AddTimes(d4, -5, d2), 4, d0));
+  put(1, hn::Add(a, b));
+  put(2, hn::Sub(a, b));
+  put(3, hn::Add(c, e));
+  put(4, hn::Sub(c, e));
+  put(5, AddTimes(AddTimes(d5, -5, d3), 4, d1));
 }
 template <int64_t kTaps>
 HWY_INLINE void WeightPoints(const VF (&g)[kTaps], VF (&to)[kReach]) {
@@ -271,21 +273,19 @@ HWY_INLINE void SplitColumns(const Slots& slots, const Half* staged, float* colu
 
 // Transforms along columns: points[row of the points][column % kWide][slot].
 template <class F>
-HWY_INLINE void TransformColumns(const Slots& slots, const float* columns, float* points) {
+HWY_NOINLINE void TransformColumns(const Slots& slots, const float* columns, float* points) {
   const DF df;
-  for (int64_t p = 0; p < F::kWide; ++p) {
-    for (int64_t s = 0; s < slots.count; s += kLanes) {
-      VF in[kReach], out[kReach];
-      HWY_UNROLL(6)
-      for (int64_t r = 0; r < kReach; ++r) {  // the last rows are in the next row of tiles
-        const int64_t row = r % F::kHigh * F::kWide + p, below = r / F::kHigh * slots.per_row;
-        in[r] = hn::LoadU(df, columns + row * slots.size + s + below);
-      }
-      InputPoints(in, out);
-      HWY_UNROLL(6)
-      for (int64_t r = 0; r < kReach; ++r) {
-        hn::StoreU(out[r], df, points + (r * F::kWide + p) * slots.size + s);
-      }
+  const int64_t size = slots.size, row = F::kWide * size, count = slots.count;
+  const int64_t below = slots.per_row;  // the last rows are in the next row of tiles
+  for (int64_t p = 0; p < F::kWide; ++p, columns += size, points += size) {
+    for (int64_t s = 0; s < count; s += kLanes) {
+      const float* from = columns + s;
+      float* to = points + s;
+      const auto at = [&](int64_t r) HWY_ATTR {
+        return hn::LoadU(df, from + r % F::kHigh * row + r / F::kHigh * below);
+      };
+      InputPoints(at(0), at(1), at(2), at(3), at(4), at(5),
+                  [&](int64_t r, VF value) HWY_ATTR { hn::StoreU(value, df, to + r * row); });
     }
   }
 }
@@ -319,26 +319,24 @@ HWY_INLINE const SlotTiles* FindTiles(const Slots& slots) {
 
 // Transforms along rows: to[point * point_size + tile].
 template <class F>
-HWY_INLINE void TransformRows(const Slots& slots, const float* points, const SlotTiles* tiles,
-                              int64_t point_size, float* to) {
+HWY_NOINLINE void TransformRows(const Slots& slots, const float* points, const SlotTiles* tiles,
+                                int64_t point_size, float* to) {
   const DF df;
-  for (int64_t s = 0; s < slots.count; s += kLanes, ++tiles) {
+  const int64_t size = slots.size, count = slots.count;
+  for (int64_t s = 0; s < count; s += kLanes, ++tiles) {
     const auto lanes = hn::SetTableIndices(df, tiles->lanes);
-    float* const first = to + tiles->first;
-    HWY_UNROLL(6)
-    for (int64_t r = 0; r < F::kDeep; ++r) {
-      const float* row = points + r * F::kWide * slots.size + s;
-      VF in[kReach];
-      HWY_UNROLL(6)
-      for (int64_t j = 0; j < kReach; ++j) {
-        in[j] = hn::LoadU(df, row + j % F::kWide * slots.size + j / F::kWide);
-      }
-      VF out[kReach];
-      InputPoints(in, out);
-      HWY_UNROLL(6)
-      for (int64_t j = 0; j < kReach; ++j) {
-        hn::StoreU(hn::TableLookupLanes(out[j], lanes), df, first + (r * kReach + j) * point_size);
-      }
+    float* point = to + tiles->first;
+    const float* from = points + s;
+    HWY_UNROLL(1)
+    for (int64_t r = 0; r < F::kDeep; ++r, from += F::kWide * size) {
+      const auto at = [&](int64_t j) HWY_ATTR {
+        return hn::LoadU(df, from + j % F::kWide * size + j / F::kWide);
+      };
+      InputPoints(at(0), at(1), at(2), at(3), at(4), at(5),
+                  [&](int64_t /*point*/, VF value) HWY_ATTR {
+                    hn::StoreU(hn::TableLookupLanes(value, lanes), df, point);
+                    point += point_size;
+                  });
     }
   }
 }
