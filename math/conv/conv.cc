@@ -103,9 +103,13 @@ bool IsCoded(const CodedWeights* coded) {
 }
 
 // Compressed weights stay compressed; winograd.cc, strassen_conv.cc and sparse.cc cannot read them.
-ConvKind ChooseKind(const ConvGeometry& g, bool is_coded) {
+// The exception are codes of 8 bits: Winograd's products save more time than half of their memory
+// is worth.
+ConvKind ChooseKind(const ConvGeometry& g, const CodedWeights* coded) {
   if (g.group_in == 1 && g.group_out <= kPanelRows && g.taps() > 0) return ConvKind::kDepthwise;
-  if (!is_coded && WinogradPays(g)) return ConvKind::kWinograd;
+  const bool is_coded = IsCoded(coded);
+  const bool has_bytes = is_coded && coded->form != WeightForm::kSparse && coded->bits == 8;
+  if ((!is_coded || has_bytes) && WinogradPays(g)) return ConvKind::kWinograd;
   const bool one_matrix = g.groups == 1 && g.dense_output() && g.depth() > 0;
   if (one_matrix && ChannelsFillVectors(g)) return ConvKind::kMatrix;
   if (!is_coded && StrassenPays(g)) return ConvKind::kStrassen;
@@ -173,7 +177,7 @@ PackedConv PackGeometry(const ConvGeometry& geometry, HalfReader weights,
   state->bias.resize(channels, 0.0f);
   // -0 becomes +0, so that no sum is -0 after the bias is added; sums of winograd.cc may be -0.
   for (float& value : state->bias) value += 0.0f;
-  const ConvKind kind = ChooseKind(geometry, IsCoded(coded));
+  const ConvKind kind = ChooseKind(geometry, coded);
   const PackKey key = {id,
                        {static_cast<int64_t>(kind), geometry.groups, geometry.group_in,
                         geometry.group_out, geometry.taps(), geometry.pointwise()}};

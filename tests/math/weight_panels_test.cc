@@ -15,6 +15,7 @@
 #include "absl/base/config.h"
 #include "absl/strings/str_cat.h"
 #include "math/conv/conv.h"
+#include "math/conv/conv_state.h"
 #include "math/gemm/gemm.h"
 #include "math/gemm/gemm_operands.h"
 #include "math/gemm/panels.h"
@@ -313,6 +314,31 @@ void CheckConv(Form form, const ConvShape& shape) {
   }
   if (depth * shape.out_channels >= 1000) {  // larger than a table
     EXPECT_LT(packed.bytes(), dense.bytes());
+  }
+}
+
+TEST(WeightPanelsTest, Large3x3ConvolutionsOfBytesAreThoseOfDenseWeights) {
+  const ConvShape shape{.in_channels = 32,
+                        .in_h = 24,
+                        .in_w = 24,
+                        .out_channels = 64,
+                        .window = {.kernel_h = 3,
+                                   .kernel_w = 3,
+                                   .pad_top = 1,
+                                   .pad_left = 1,
+                                   .pad_bottom = 1,
+                                   .pad_right = 1}};
+  for (Form form : {Form::kInt8, Form::kUInt8, Form::kPalette8}) {
+    SCOPED_TRACE(NameOf(form));
+    const TestWeights w(form, shape.out_channels, shape.in_channels * 9, false, 9);
+    const PackedConv dense = PackConv(shape, w.reader(), {});
+    const PackedConv packed = PackConv(shape, w.reader(), {}, &w.coded);
+    EXPECT_EQ(packed.state().weights->kind, ConvKind::kWinograd);
+    const std::vector<Half> x = Numbers(shape.in_channels * shape.in_h * shape.in_w, 3);
+    std::vector<Half> want(shape.out_channels * shape.out_h() * shape.out_w()), got(want.size());
+    Conv(dense, x, absl::MakeSpan(want));
+    Conv(packed, x, absl::MakeSpan(got));
+    ExpectSame(got, want);
   }
 }
 
