@@ -5,12 +5,14 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/types/span.h"
 #include "anemone/tensor.h"
 #include "engine/dims.h"
+#include "math/gemm/code_grid.h"
 
 namespace anemone {
 
@@ -35,6 +37,8 @@ struct Bottom {
   Dims dims;
   Format format = Format::kFloat16;
   const Tensor* constant = nullptr;  // owned by the network; null if the operand is not constant
+  // Only when a unit is prepared for the software engine: the grid of all values, if they have one.
+  std::optional<math::CodeGrid> grid = std::nullopt;
   bool is_constant() const { return constant != nullptr; }
 };
 using Bottoms = absl::Span<const Bottom>;

@@ -156,7 +156,7 @@ class SoftwareDevice final : public Device {
     for (const auto& [i, unit] : stale) {
       // Reads in parts depend on no constant.
       if (AsPartReads(units.prepared[i]) != nullptr) continue;
-      ANEMONE_ASSIGN_OR_RETURN(units.prepared[i], PrepareUnit(network, unit));
+      ANEMONE_ASSIGN_OR_RETURN(units.prepared[i], PrepareUnit(network, unit, units.prepared));
     }
     if (program->exact) program->steps = PlanExact(network, *program->exact);
     for (const NewConstants::Operand& operand : changed.operands) {

@@ -1,5 +1,7 @@
 #include "engine/software/unit_program.h"
 
+#include <algorithm>
+
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "base/deadline.h"
@@ -8,6 +10,7 @@
 #include "engine/constant.h"
 #include "engine/constant_id.h"
 #include "engine/repeats.h"
+#include "engine/software/code_grids.h"
 #include "engine/software/part_reads.h"
 #include "engine/unit_kind.h"
 #include "math/core/shared_pack.h"
@@ -22,6 +25,19 @@ void DropPages(const Tensor& constant) {
   if (constant.compressed() == nullptr) MappedFile::GiveBack(constant.bytes());
 }
 
+// Products use the grids of their operands.
+bool ReadsGrids(const Unit& unit) { return static_cast<bool>(unit.kind->macs); }
+
+// Whether the operands of two units that are otherwise equal have equal grids.
+bool SameGrids(const Network& network, absl::Span<const Prepared> prepared, const Unit& a,
+               const Unit& b) {
+  const auto same = [&](const Operand& x, const Operand& y) {
+    return GridOf(network, prepared, x) == GridOf(network, prepared, y);
+  };
+  return !ReadsGrids(a) ||
+         std::equal(a.bottoms.begin(), a.bottoms.end(), b.bottoms.begin(), b.bottoms.end(), same);
+}
+
 // The prepared data of every unit.
 absl::StatusOr<std::vector<Prepared>> PrepareUnits(const Network& network) {
   std::vector<Prepared> all;
@@ -32,7 +48,8 @@ absl::StatusOr<std::vector<Prepared>> PrepareUnits(const Network& network) {
     ANEMONE_RETURN_IF_ERROR(
         CheckTime(Phase::kCompile, [&] { return absl::StrCat("unit '", unit.name, "'"); }));
     const int before = repeats.Of(static_cast<int>(i));
-    if (before >= 0 && SameWeights(unit, network.units[before])) {
+    if (before >= 0 && SameWeights(unit, network.units[before]) &&
+        SameGrids(network, all, unit, network.units[before])) {
       all.push_back(all[before]);
       continue;
     }
@@ -40,7 +57,7 @@ absl::StatusOr<std::vector<Prepared>> PrepareUnits(const Network& network) {
       return absl::UnimplementedError(
           absl::StrCat("unit '", unit.name, "': ", unit.kind->type, " can be checked but not run"));
     }
-    ANEMONE_ASSIGN_OR_RETURN(Prepared prepared, PrepareUnit(network, unit));
+    ANEMONE_ASSIGN_OR_RETURN(Prepared prepared, PrepareUnit(network, unit, all));
     all.push_back(std::move(prepared));
     for (const Tensor& weight : unit.weights) DropPages(weight);
   }
@@ -62,11 +79,18 @@ absl::StatusOr<std::shared_ptr<const HalfBuffer>> ToHalves(const Constant& const
   return halves;
 }
 
-absl::StatusOr<Prepared> PrepareUnit(const Network& network, const Unit& unit) {
-  auto prepared = unit.kind->Prepare(unit.params.get(), network.BottomsOf(unit), unit.weights);
-  if (prepared.ok()) return prepared;
-  return absl::Status(prepared.status().code(),
-                      absl::StrCat("unit '", unit.name, "': ", prepared.status().message()));
+absl::StatusOr<Prepared> PrepareUnit(const Network& network, const Unit& unit,
+                                     absl::Span<const Prepared> prepared) {
+  std::vector<Bottom> bottoms = network.BottomsOf(unit);
+  if (ReadsGrids(unit)) {
+    for (size_t i = 0; i < bottoms.size(); ++i) {
+      bottoms[i].grid = GridOf(network, prepared, unit.bottoms[i]);
+    }
+  }
+  auto made = unit.kind->Prepare(unit.params.get(), bottoms, unit.weights);
+  if (made.ok()) return made;
+  return absl::Status(made.status().code(),
+                      absl::StrCat("unit '", unit.name, "': ", made.status().message()));
 }
 
 absl::Status UnitProgram::Prepare(const Network& from) {

@@ -52,8 +52,9 @@ struct RunMemory {
 // The elements of a constant operand, in fp16. kResourceExhausted if they do not fit in memory.
 absl::StatusOr<std::shared_ptr<const HalfBuffer>> ToHalves(const Constant& constant);
 
-// The error names the unit.
-absl::StatusOr<Prepared> PrepareUnit(const Network& network, const Unit& unit);
+// `prepared` has the data of the units before it. The error names the unit.
+absl::StatusOr<Prepared> PrepareUnit(const Network& network, const Unit& unit,
+                                     absl::Span<const Prepared> prepared);
 
 class UnitProgram {
  public:

@@ -115,13 +115,28 @@ absl::Status Complete(MatMulParams& p, Bottoms in, absl::Span<const Tensor> weig
   return absl::OkStatus();
 }
 
-absl::StatusOr<Prepared> Prepare(const MatMulParams& p, Bottoms, absl::Span<const Tensor> weights) {
-  if (!p.b) return Prepared();
-  const math::CodedWeights coded = CodedFormOf(weights[0]);
-  return std::make_shared<math::PackedMatrix>(math::PackMatrix(
-      p.b->k, p.b->n, p.b->order,
-      [&](int64_t first, absl::Span<math::Half> to) { ReadHalves(weights[0], first, to); }, &coded,
-      IdOf(weights[0])));
+// The grids of A and B, and B packed, if it is a weight.
+struct PreparedProduct {
+  std::optional<math::CodeGrid> a_grid, b_grid;
+  math::PackedMatrix b;
+
+  static const math::CodeGrid* In(const std::optional<math::CodeGrid>& grid) {
+    return grid ? &*grid : nullptr;
+  }
+};
+
+absl::StatusOr<Prepared> Prepare(const MatMulParams& p, Bottoms in,
+                                 absl::Span<const Tensor> weights) {
+  PreparedProduct product{.a_grid = in[0].grid};
+  if (in.size() > 1) product.b_grid = in[1].grid;
+  if (p.b) {
+    const math::CodedWeights coded = CodedFormOf(weights[0]);
+    product.b = math::PackMatrix(
+        p.b->k, p.b->n, p.b->order,
+        [&](int64_t first, absl::Span<math::Half> to) { ReadHalves(weights[0], first, to); },
+        &coded, IdOf(weights[0]));
+  }
+  return std::make_shared<PreparedProduct>(std::move(product));
 }
 
 math::MatrixLayout LayoutOf(const Dims& d) {
@@ -133,16 +148,18 @@ math::MatrixLayout LayoutOf(const Dims& d) {
 void Compute(const MatMulParams& p, const void* prepared, absl::Span<const ConstView> in, View out,
              const math::Epilogue& epilogue) {
   const Dims& a = in[0].dims;
+  const auto& product = *static_cast<const PreparedProduct*>(prepared);
+  const math::CodeGrid* a_grid = PreparedProduct::In(product.a_grid);
   if (p.b) {  // one matrix for all batches: every row along W is a row of A
     const int64_t rows = a.c() * a.h();
     math::Gemm({.m = rows, .k = a.w(), .n = p.b->n, .batch = {1, 1, a.n()}}, in[0].span(),
-               math::RowMajor(a.w(), rows), *static_cast<const math::PackedMatrix*>(prepared), {},
-               out.span(), math::RowMajor(p.b->n, rows), epilogue);
+               math::RowMajor(a.w(), rows), product.b, {}, out.span(), math::RowMajor(p.b->n, rows),
+               epilogue, a_grid);
     return;
   }
   math::Gemm({.m = a.c(), .k = a.w(), .n = out.dims.w(), .batch = {1, out.dims.n(), out.dims.h()}},
              in[0].span(), LayoutOf(a), in[1].span(), LayoutOf(in[1].dims), {}, out.span(),
-             LayoutOf(out.dims), epilogue);
+             LayoutOf(out.dims), epilogue, {a_grid, PreparedProduct::In(product.b_grid)});
 }
 
 void Exact(const MatMulParams& p, const ExactUnit& unit, absl::Span<const ConstView> in, View out) {

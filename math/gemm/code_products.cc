@@ -23,6 +23,7 @@
 #include "hwy/foreach_target.h"
 // hwy/foreach_target.h must come before the "-inl" headers.
 #include "hwy/cache_control.h"
+#include "math/gemm/byte_kernel-inl.h"
 #include "math/gemm/code_rows-inl.h"
 #include "math/gemm/gemm-inl.h"
 
@@ -110,12 +111,6 @@ struct WordProducts<CodeOrder::kPairs, kBits, kVectors> {
 };
 
 #if HWY_TARGET == HWY_AVX3
-// Lanes of `codes` are four unsigned bytes, those of `x` four signed ones: adds four products.
-HWY_INLINE VI AddBytes(VU codes, VU x, VI sum) {
-  asm("vpdpbusd %2, %1, %0" : "+v"(sum.raw) : "v"(codes.raw), "v"(x.raw));
-  return sum;
-}
-
 template <int kBits, int kVectors>
 struct WordProducts<CodeOrder::kBytes, kBits, kVectors> {
   VI upper[kVectors], lower[kVectors];
@@ -474,6 +469,7 @@ std::atomic<bool>& Vnni() {
 }  // namespace
 
 bool SetVnni(bool uses) { return Vnni().exchange(uses); }
+bool UsesVnni() { return Vnni(); }
 
 bool CodesPay(const GemmOperands& g) {
   return g.b_panels != nullptr && g.b_panels->multiplies_codes &&

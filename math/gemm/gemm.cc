@@ -188,6 +188,7 @@ struct Way {
 Way ChooseWay(const GemmShape& shape, const GemmOperands& g, int64_t copies) {
   const int64_t threads = ThreadCount();
   const BlockSize size{shape.m, shape.n};
+  if (BytesPay(g)) return {MultiplyByBytes, CodesCut(g, copies, threads)};
   if (CodesPay(g)) return {MultiplyByCodes, CodesCut(g, copies, threads)};
   if (g.b_panels != nullptr && (shape.m <= kTileRows || (g.b_panels->form == WeightForm::kDense &&
                                                          HWY_DYNAMIC_DISPATCH(StreamsHalves)()))) {
@@ -246,8 +247,11 @@ GemmOperands Operands(const GemmShape& shape, absl::Span<const Half> a,
 
 void Gemm(const GemmShape& shape, absl::Span<const Half> a, const MatrixLayout& a_layout,
           absl::Span<const Half> b, const MatrixLayout& b_layout, absl::Span<const float> bias,
-          absl::Span<Half> c, const MatrixLayout& c_layout, const Epilogue& epilogue) {
+          absl::Span<Half> c, const MatrixLayout& c_layout, const Epilogue& epilogue,
+          const OperandGrids& grids) {
   GemmOperands operands = Operands(shape, a, a_layout, bias, c, c_layout, epilogue);
+  operands.a_grid = grids.a;
+  operands.b_grid = grids.b;
   operands.b = b.data();
   operands.b_row = b_layout.row;
   operands.b_column = b_layout.col;
@@ -256,9 +260,10 @@ void Gemm(const GemmShape& shape, absl::Span<const Half> a, const MatrixLayout& 
 
 void Gemm(const GemmShape& shape, absl::Span<const Half> a, const MatrixLayout& a_layout,
           const PackedMatrix& b, absl::Span<const float> bias, absl::Span<Half> c,
-          const MatrixLayout& c_layout, const Epilogue& epilogue) {
+          const MatrixLayout& c_layout, const Epilogue& epilogue, const CodeGrid* a_grid) {
   assert(shape.k == b.state().k && shape.n == b.state().n);
   GemmOperands operands = Operands(shape, a, a_layout, bias, c, c_layout, epilogue);
+  operands.a_grid = a_grid;
   operands.b_panels = &PanelsOf(b);
   const auto follows = [&](const MatrixLayout& layout) {
     return layout.batch[2] == shape.m * layout.row;

@@ -11,11 +11,14 @@
 // the sum is fp32 in the order of k for every element, and there is one rounding. So the bits are
 // the same on every machine, for any number of threads, packed or not. K = 0 gives the bias.
 //
-// The exception: packed codes with scales are multiplied as integers (code_products.cc), with
+// An exception: packed codes with scales are multiplied as integers (code_products.cc), with
 // errors of at most 2^-15 of the largest of 32 elements of a row of A; on Arm only with M up to 8.
-// Cost: with M up to 8 and a packed B, reading B as stored: with M = 1 at 90 % of memory's speed,
-// with codes at 75 to 85 %. If B is not packed, each call rearranges it: K * N element moves, which
-// matter only for small M.
+// If the values of A are on a grid of 8-bit codes, and B has 8-bit codes with one scale per column
+// or is on a grid too, a processor with AVX512-VNNI multiplies the codes (byte_products.cc): the
+// sum is exact, and values are not rounded to fp16 before they are multiplied. Cost: with M up to 8
+// and a packed B, reading B as stored: with M = 1 at 90 % of memory's speed, with codes at 75 to 85
+// %. If B is not packed, each call rearranges it: K * N element moves, which matter only for small
+// M.
 #ifndef ANEMONE_MATH_GEMM_GEMM_H_
 #define ANEMONE_MATH_GEMM_GEMM_H_
 
@@ -27,6 +30,7 @@
 #include "math/core/epilogue.h"
 #include "math/core/half.h"
 #include "math/core/shared_pack.h"
+#include "math/gemm/code_grid.h"
 #include "math/move/convert.h"
 
 namespace anemone::math {
@@ -93,17 +97,24 @@ PackedMatrix PackMatrix(int64_t k, int64_t n, MatrixOrder order, HalfReader valu
 PackedMatrix PackMatrix(int64_t k, int64_t n, MatrixOrder order, absl::Span<const Half> values);
 PackedMatrix PackMatrix(int64_t k, int64_t n, MatrixOrder order, absl::Span<const float> values);
 
+// The grids of all values of the operands, or null if there is none.
+struct OperandGrids {
+  const CodeGrid *a = nullptr, *b = nullptr;
+};
+
 // Spans start at element (0, 0) of batch (0, 0, 0). `bias` is empty or has n values. `c` must not
 // overlap `a` or `b`.
 void Gemm(const GemmShape& shape, absl::Span<const Half> a, const MatrixLayout& a_layout,
           absl::Span<const Half> b, const MatrixLayout& b_layout, absl::Span<const float> bias,
-          absl::Span<Half> c, const MatrixLayout& c_layout, const Epilogue& epilogue = {});
+          absl::Span<Half> c, const MatrixLayout& c_layout, const Epilogue& epilogue = {},
+          const OperandGrids& grids = {});
 
 // The same with one packed B for the whole batch. shape.k and shape.n must be those of
 // PackMatrix().
 void Gemm(const GemmShape& shape, absl::Span<const Half> a, const MatrixLayout& a_layout,
           const PackedMatrix& b, absl::Span<const float> bias, absl::Span<Half> c,
-          const MatrixLayout& c_layout, const Epilogue& epilogue = {});
+          const MatrixLayout& c_layout, const Epilogue& epilogue = {},
+          const CodeGrid* a_grid = nullptr);
 
 }  // namespace anemone::math
 

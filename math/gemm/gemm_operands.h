@@ -7,6 +7,7 @@
 
 #include "math/core/epilogue.h"
 #include "math/core/half.h"
+#include "math/gemm/code_grid.h"
 #include "math/gemm/panels.h"
 #include "math/gemm/weight_panels.h"
 
@@ -20,6 +21,8 @@ struct GemmOperands {
   const Half* b = nullptr;  // B is either here, with strides,
   int64_t b_row = 0, b_column = 0;
   const WeightPanels* b_panels = nullptr;  // or here, packed as [n / 48][k][48]
+  const CodeGrid* a_grid = nullptr;        // of all values of A, or null
+  const CodeGrid* b_grid = nullptr;        // of all values of `b`, or null
   const float* bias = nullptr;
   Half* c = nullptr;
   int64_t c_row = 0, c_column = 0;
@@ -50,9 +53,19 @@ bool CodesPay(const GemmOperands& g);
 Cut CodesCut(const GemmOperands& g, int64_t copies, int64_t threads);
 void MultiplyByCodes(const GemmOperands& g, int64_t row, int64_t rows, int64_t column,
                      int64_t columns);
-// Whether they use AVX512-VNNI, by default if the processor has it. Returns the value before. For
-// tests.
+// Whether they use AVX512-VNNI, by default if the processor has it. SetVnni() returns the value
+// before, and is for tests.
 bool SetVnni(bool uses);
+bool UsesVnni();
+
+// Products of codes of 8 bits (byte_products.cc): whether the processor has instructions for them;
+// whether both operands are such codes; and one task of CodesCut(). Up to kMostByteTerms terms the
+// sums fit 32 bits.
+inline constexpr int64_t kMostByteTerms = 1 << 15;
+bool MultipliesBytes();
+bool BytesPay(const GemmOperands& g);
+void MultiplyByBytes(const GemmOperands& g, int64_t row, int64_t rows, int64_t column,
+                     int64_t columns);
 
 }  // namespace anemone::math
 

@@ -104,6 +104,21 @@ bool PackScales(const PanelLayout& p, int64_t groups, const CodedWeights& c, Wei
   return true;
 }
 
+void SumCodes(const PanelLayout& p, int64_t groups, WeightPanels& to) {
+  if (!to.multiplies_codes || to.bits != 8 || to.run != p.depth) return;
+  const int64_t panels = groups * PanelsPerGroup(p);
+  to.code_sums = AlignedArray<int32_t>(panels * p.width);
+  const uint32_t* word = to.codes.data();
+  for (int64_t panel = 0; panel < panels; ++panel) {
+    int32_t* sums = to.code_sums.data() + panel * p.width;
+    for (int64_t i = 0; i < to.words(); ++i) {
+      for (int64_t j = 0; j < p.width; ++j, ++word) {
+        for (uint32_t rest = *word; rest != 0; rest >>= 8) sums[j] += rest & 0xff;
+      }
+    }
+  }
+}
+
 // Stores the weights that are not +0. Returns false if that takes at least as much memory as the
 // dense form.
 bool PackSparse(const PanelLayout& p, int64_t groups, HalfReader weights, WeightPanels& to) {
@@ -148,6 +163,7 @@ bool PackCompressed(const PanelLayout& p, int64_t groups, HalfReader weights,
       if (to.run < std::min(kLeastRun, p.depth)) return false;
       if (!PackScales(p, groups, coded, to)) return false;
       PackCodes(p, groups, coded, to);
+      SumCodes(p, groups, to);
       return true;
     case WeightForm::kPalette:
       PackCodes(p, groups, coded, to);
@@ -165,6 +181,7 @@ int64_t WeightPanels::bytes() const {
   return static_cast<int64_t>(sizeof(Half)) * halves.size() +
          static_cast<int64_t>(sizeof(uint32_t)) * codes.size() +
          static_cast<int64_t>(sizeof(float)) * scales.size() + zero_points.size() +
+         static_cast<int64_t>(sizeof(int32_t)) * code_sums.size() +
          static_cast<int64_t>(table.size() * sizeof(float) + mask.bytes() +
                               values.size() * sizeof(Half));
 }

@@ -6,7 +6,7 @@
 // panel to float scratch immediately before it is multiplied. The floats equal the fp16 weights bit
 // for bit (numerics.json cmp-order, cmp-stream), so results do not depend on the form. There are
 // two exceptions: large convolutions with dense weights, which winograd.cc and strassen_conv.cc
-// compute differently, and matrix products with affine codes (code_products.cc).
+// compute differently, and matrix products with affine codes (code_products.cc, byte_products.cc).
 #ifndef ANEMONE_MATH_GEMM_WEIGHT_PANELS_H_
 #define ANEMONE_MATH_GEMM_WEIGHT_PANELS_H_
 
@@ -43,6 +43,9 @@ struct WeightPanels {
   AlignedArray<uint8_t> zero_points;  // the same; or empty: all are zero_point
   int zero_point = 0;
   bool multiplies_codes = false;  // whether code_products.cc may be used
+  // kAffine, 8 bits, one scale for each line, width 48: the sum of the codes of each line, for
+  // byte_products.cc.
+  AlignedArray<int32_t> code_sums;
   std::vector<float> table;       // kPalette: 256 or 16 values
 
   BitMask mask;              // kSparse: the elements that are stored

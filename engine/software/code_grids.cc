@@ -1,0 +1,54 @@
+#include "engine/software/code_grids.h"
+
+#include <cmath>
+
+#include "math/elementwise/element_steps.h"
+
+namespace anemone {
+namespace {
+
+using math::StepKind;
+
+// Units that only move values keep them on their grid. Returns the operand before them.
+Operand BehindMoves(const Network& network, Operand operand) {
+  while (operand.source == Operand::Source::kUnit) {
+    const Unit& unit = network.units[operand.index];
+    if (!unit.kind->run.is_view && !unit.kind->run.permutation) break;
+    operand = unit.bottoms[0];
+  }
+  return operand;
+}
+
+// If a unit of this elementwise kind computes the operand: its step, and `operand` becomes what it
+// reads.
+std::optional<math::ElementStep> TakeStep(const Network& network,
+                                          absl::Span<const Prepared> prepared, StepKind kind,
+                                          Operand& operand) {
+  if (operand.source != Operand::Source::kUnit) return std::nullopt;
+  const Unit& unit = network.units[operand.index];
+  if (!unit.kind->run.step) return std::nullopt;
+  const UnitStep step = unit.kind->run.step(unit.params.get(), prepared[operand.index].get());
+  if (step.step.kind != kind) return std::nullopt;
+  operand = unit.bottoms[step.x];
+  return step.step;
+}
+
+}  // namespace
+
+std::optional<math::CodeGrid> GridOf(const Network& network, absl::Span<const Prepared> prepared,
+                                     const Operand& operand) {
+  constexpr float kMostCode = 255;
+  Operand at = BehindMoves(network, operand);
+  const auto scaled = TakeStep(network, prepared, StepKind::kAffine, at);
+  if (!scaled || scaled->firsts != nullptr || scaled->second != 0) return std::nullopt;
+  if (!(scaled->first > 0) || !std::isfinite(scaled->first)) return std::nullopt;
+  if (!TakeStep(network, prepared, StepKind::kRound, at)) return std::nullopt;
+  const auto clamped = TakeStep(network, prepared, StepKind::kClamp, at);
+  if (!clamped) return std::nullopt;
+  const float low = clamped->first, high = clamped->second;
+  const bool is_grid = std::trunc(low) == low && low <= 0 && high >= 0 && high - low <= kMostCode;
+  if (!is_grid) return std::nullopt;
+  return math::CodeGrid{scaled->first, static_cast<int>(low)};
+}
+
+}  // namespace anemone

@@ -1,0 +1,152 @@
+// math/gemm/byte_kernel-inl.h: products of codes of 8 bits, for byte_products.cc and byte_conv.cc.
+// Internal.
+//
+// A word is four codes, those of four consecutive terms: signed in A, unsigned in B. AVX512-VNNI
+// adds the four products of two words, without saturation, in each of 16 lanes: four times as many
+// as products of floats. There is no kernel for processors without it.
+#if defined(ANEMONE_MATH_GEMM_BYTE_KERNEL_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef ANEMONE_MATH_GEMM_BYTE_KERNEL_INL_H_
+#undef ANEMONE_MATH_GEMM_BYTE_KERNEL_INL_H_
+#else
+#define ANEMONE_MATH_GEMM_BYTE_KERNEL_INL_H_
+#endif
+
+#include <cstdint>
+
+#include "math/core/simd-inl.h"
+#include "math/gemm/code_grid.h"
+#include "math/gemm/kernel-inl.h"
+#include "math/gemm/panels.h"
+
+#if HWY_TARGET == HWY_AVX3
+HWY_BEFORE_NAMESPACE();
+namespace anemone::math::HWY_NAMESPACE {
+
+// Lanes of `codes` are four unsigned bytes, those of `x` four signed ones: adds four products. Not
+// an intrinsic, which is only for functions that are compiled for VNNI.
+template <class VecU, class VecI>
+HWY_INLINE VecI AddBytes(VecU codes, VecU x, VecI sum) {
+  asm("vpdpbusd %2, %1, %0" : "+v"(sum.raw) : "v"(codes.raw), "v"(x.raw));
+  return sum;
+}
+
+// What a row and the columns of a panel add to the sums of a tile: its values are
+// (sum - row.term - column.term - row.factor * column.factor) * row.scale * column.scale.
+struct ByteRow {
+  int32_t term, factor;
+  float scale;
+};
+struct ByteColumns {
+  HWY_ALIGN int32_t terms[kPanelColumns];
+  HWY_ALIGN int32_t factors[kPanelColumns];
+  HWY_ALIGN float scales[kPanelColumns];
+};
+
+// Computes kRows rows of kVectors vectors of columns, from column `first` of the panel `b`,
+// [word][48], on. Rows of A are `a_step` words apart.
+template <int kRows, int kVectors>
+HWY_INLINE void ByteRegisterTile(int64_t words, const uint32_t* a, int64_t a_step,
+                                 const uint32_t* b, const ByteRow* rows, const ByteColumns& columns,
+                                 int64_t first, const HalfTile& to) {
+  constexpr int64_t kAheadWords = 12;
+  const DF df;
+  const DU du;
+  const hn::RebindToSigned<DF> di;
+  hn::Vec<decltype(di)> sum[kRows][kVectors];
+  HWY_UNROLL(8)
+  for (int r = 0; r < kRows; ++r) {
+    HWY_UNROLL(3)
+    for (int v = 0; v < kVectors; ++v) sum[r][v] = hn::Zero(di);
+  }
+  const uint32_t* at = b + first;
+  for (int64_t word = 0; word < words; ++word, at += kPanelColumns) {
+    VU x[kVectors];
+    HWY_UNROLL(3)
+    for (int v = 0; v < kVectors; ++v) {
+      hwy::Prefetch(at + kAheadWords * kPanelColumns + v * kLanes);
+      x[v] = hn::LoadU(du, at + v * kLanes);
+    }
+    HWY_UNROLL(8)
+    for (int r = 0; r < kRows; ++r) {
+      const VU y = hn::Set(du, a[r * a_step + word]);
+      HWY_UNROLL(3)
+      for (int v = 0; v < kVectors; ++v) sum[r][v] = AddBytes(x[v], y, sum[r][v]);
+    }
+  }
+  VF values[kRows][kVectors];
+  HWY_UNROLL(3)
+  for (int v = 0; v < kVectors; ++v) {
+    const auto terms = hn::Load(di, columns.terms + first + v * kLanes);
+    const auto factors = hn::Load(di, columns.factors + first + v * kLanes);
+    const VF scales = hn::Load(df, columns.scales + first + v * kLanes);
+    HWY_UNROLL(8)
+    for (int r = 0; r < kRows; ++r) {
+      const auto of_row = hn::Add(hn::Mul(hn::Set(di, rows[r].factor), factors),
+                                  hn::Add(terms, hn::Set(di, rows[r].term)));
+      const VF exact = hn::ConvertTo(df, hn::Sub(sum[r][v], of_row));
+      values[r][v] = hn::Mul(exact, hn::Mul(scales, hn::Set(df, rows[r].scale)));
+    }
+  }
+  if (to.Holds(kRows, kVectors * kLanes)) {
+    to.Store<true>(values);
+  } else {
+    to.Store<false>(values);
+  }
+}
+
+template <int kRows>
+HWY_NOINLINE void ByteTile(int64_t words, const uint32_t* a, int64_t a_step, const uint32_t* b,
+                           const ByteRow* rows, const ByteColumns& columns, const HalfTile& to) {
+  const int64_t vectors = CeilDiv(to.columns, kLanes);
+  if (vectors == 3) {
+    ByteRegisterTile<kRows, 3>(words, a, a_step, b, rows, columns, 0, to);
+  } else if (vectors == 2) {
+    ByteRegisterTile<kRows, 2>(words, a, a_step, b, rows, columns, 0, to);
+  } else {
+    ByteRegisterTile<kRows, 1>(words, a, a_step, b, rows, columns, 0, to);
+  }
+}
+
+// Multiplies to.rows rows of A by a panel of B, of which to.columns columns are used.
+HWY_INLINE void MultiplyBytes(int64_t words, const uint32_t* a, int64_t a_step, const uint32_t* b,
+                              const ByteRow* rows, const ByteColumns& columns, const HalfTile& to) {
+  int64_t row = 0;
+  const auto multiply = [&](auto count, const auto& tile) HWY_ATTR {
+    tile(words, a + row * a_step, a_step, b, rows + row, columns, to.From(row, 0));
+    row += count;
+  };
+  while (to.rows - row >= 8) multiply(8, ByteTile<8>);
+  if (to.rows - row >= 4) multiply(4, ByteTile<4>);
+  if (to.rows - row >= 2) multiply(2, ByteTile<2>);
+  if (to.rows > row) multiply(1, ByteTile<1>);
+}
+
+// The codes of values on a grid, minus `base`: in the lowest bytes of the lanes.
+class CodesOf {
+ public:
+  CodesOf(const CodeGrid& grid, int base)
+      : reciprocal_(hn::Set(DF(), 1 / grid.scale)),
+        // Adding 1.5 * 2^23 rounds to an integer, which is then in the low bits.
+        shifter_(hn::Set(DF(), 0x1.8p+23f - static_cast<float>(grid.low + base))) {}
+
+  HWY_INLINE VU operator()(VF values) const {
+    return hn::BitCast(DU(), hn::MulAdd(values, reciprocal_, shifter_));
+  }
+
+ private:
+  VF reciprocal_, shifter_;
+};
+
+// Joins the lowest bytes of four vectors to words.
+HWY_INLINE VU JoinBytes(VU a, VU b, VU c, VU d) {
+  const VU mask = hn::Set(DU(), 0xff);
+  const VU low = hn::Or(hn::And(a, mask), hn::ShiftLeft<8>(hn::And(b, mask)));
+  return hn::Or3(low, hn::ShiftLeft<16>(hn::And(c, mask)), hn::ShiftLeft<24>(d));
+}
+
+// NOLINTNEXTLINE(google-readability-namespace-comments)
+}  // namespace anemone::math::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+#endif  // HWY_TARGET == HWY_AVX3
+
+#endif  // per-target include guard
