@@ -44,10 +44,10 @@ math::ConvTransposeShape TransposedShape(const ConvParams& p, const Dims& in) {
 // The packed form of the kernel, which is read only once.
 Prepared Packed(const ConvParams& p, const Dims& in, math::HalfReader kernel,
                 absl::Span<const float> bias, const math::CodedWeights* coded = nullptr,
-                math::ConstantId id = {}) {
+                math::ConstantId id = {}, const math::CodeGrid* grid = nullptr) {
   if (!p.transposed()) {
     return std::make_shared<math::PackedConv>(
-        math::PackConv(ShapeFor<math::ConvShape>(p, in), kernel, bias, coded, id));
+        math::PackConv(ShapeFor<math::ConvShape>(p, in), kernel, bias, coded, id, grid));
   }
   return std::make_shared<math::PackedConvTranspose>(
       math::PackConvTranspose(TransposedShape(p, in), kernel, bias, id));
@@ -153,7 +153,7 @@ absl::StatusOr<Prepared> PrepareConv(const ConvParams& p, Bottoms in,
   const math::CodedWeights coded = CodedFormOf(weight);
   return Packed(
       p, x, [&](int64_t first, absl::Span<math::Half> to) { ReadHalves(weight, first, to); }, bias,
-      &coded, is_turned ? id.Derived({x.c()}) : id);
+      &coded, is_turned ? id.Derived({x.c()}) : id, in[0].grid ? &*in[0].grid : nullptr);
 }
 
 void ComputeConv(const ConvParams& p, const void* prepared, absl::Span<const ConstView> in,

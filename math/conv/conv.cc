@@ -51,7 +51,8 @@ int64_t PackedConv::bytes() const {
   const int64_t halves = weights.winograd.size();
   const size_t sparse = weights.sparse.taps.size() * sizeof(SparseTap) +
                         weights.sparse.begins.size() * sizeof(int64_t);
-  return static_cast<int64_t>(sparse) + weights.panels.bytes() +
+  const auto codes = static_cast<int64_t>(weights.bytes.codes.size() * sizeof(uint32_t));
+  return static_cast<int64_t>(sparse) + codes + weights.panels.bytes() +
          halves * static_cast<int64_t>(sizeof(Half)) +
          static_cast<int64_t>(floats * sizeof(float)) + weights.matrix.bytes();
 }
@@ -105,8 +106,9 @@ bool IsCoded(const CodedWeights* coded) {
 // Compressed weights stay compressed; winograd.cc, strassen_conv.cc and sparse.cc cannot read them.
 // The exception are codes of 8 bits: Winograd's products save more time than half of their memory
 // is worth.
-ConvKind ChooseKind(const ConvGeometry& g, const CodedWeights* coded) {
+ConvKind ChooseKind(const ConvGeometry& g, const CodedWeights* coded, const CodeGrid* grid) {
   if (g.group_in == 1 && g.group_out <= kPanelRows && g.taps() > 0) return ConvKind::kDepthwise;
+  if (g.positions() > kThinPositions && BytesPay(g, coded, grid)) return ConvKind::kBytes;
   const bool is_coded = IsCoded(coded);
   const bool has_bytes = is_coded && coded->form != WeightForm::kSparse && coded->bits == 8;
   if ((!is_coded || has_bytes) && WinogradPays(g)) return ConvKind::kWinograd;
@@ -157,6 +159,9 @@ ConvWeights PackWeights(ConvKind kind, const ConvGeometry& geometry, HalfReader 
     case ConvKind::kWinograd:
     case ConvKind::kSparse:
       break;
+    case ConvKind::kBytes:
+      packed.bytes = PackBytes(geometry, *coded);
+      break;
     case ConvKind::kMatrix:
       packed.matrix =
           PackMatrix(geometry.depth(), channels, MatrixOrder::kColumnMajor, weights, coded, id);
@@ -168,16 +173,18 @@ ConvWeights PackWeights(ConvKind kind, const ConvGeometry& geometry, HalfReader 
 }  // namespace
 
 PackedConv PackGeometry(const ConvGeometry& geometry, HalfReader weights,
-                        absl::Span<const float> bias, const CodedWeights* coded, ConstantId id) {
+                        absl::Span<const float> bias, const CodedWeights* coded, ConstantId id,
+                        const CodeGrid* grid) {
   const int64_t channels = geometry.groups * geometry.group_out;
   assert(bias.empty() || static_cast<int64_t>(bias.size()) == channels);
   auto state = std::make_unique<PackedConv::State>();
   state->geometry = geometry;
+  if (grid != nullptr) state->grid = *grid;
   state->bias.assign(bias.begin(), bias.end());
   state->bias.resize(channels, 0.0f);
   // -0 becomes +0, so that no sum is -0 after the bias is added; sums of winograd.cc may be -0.
   for (float& value : state->bias) value += 0.0f;
-  const ConvKind kind = ChooseKind(geometry, coded);
+  const ConvKind kind = ChooseKind(geometry, coded, grid);
   const PackKey key = {id,
                        {static_cast<int64_t>(kind), geometry.groups, geometry.group_in,
                         geometry.group_out, geometry.taps(), geometry.pointwise()}};
@@ -187,7 +194,7 @@ PackedConv PackGeometry(const ConvGeometry& geometry, HalfReader weights,
 }
 
 PackedConv PackConv(const ConvShape& shape, HalfReader weights, absl::Span<const float> bias,
-                    const CodedWeights* coded, ConstantId id) {
+                    const CodedWeights* coded, ConstantId id, const CodeGrid* grid) {
   ConvGeometry g;
   const Window& w = shape.window;
   g.batch = shape.batch;
@@ -211,7 +218,7 @@ PackedConv PackConv(const ConvShape& shape, HalfReader weights, absl::Span<const
   }
   g.y_plane = g.positions();
   g.y_row = g.out_w;
-  return PackGeometry(g, weights, bias, coded, id);
+  return PackGeometry(g, weights, bias, coded, id, grid);
 }
 
 PackedConv PackConv(const ConvShape& shape, absl::Span<const Half> weights,
@@ -312,7 +319,8 @@ struct ConvWay {
   ConvCut cut;
 };
 
-ConvWay ChooseWay(const ConvGeometry& g) {
+ConvWay ChooseWay(const ConvGeometry& g, ConvKind kind) {
+  if (kind == ConvKind::kBytes) return {ComputeBytes, CutUnfolded(g)};
   if (g.pointwise() && g.dense_output()) {
     return {HWY_DYNAMIC_DISPATCH(ComputePointwiseBlock), CutPointwise(g)};
   }
@@ -322,7 +330,7 @@ ConvWay ChooseWay(const ConvGeometry& g) {
 
 void RunPanels(const PackedConv::State& state, const Half* x, Half* y, const Epilogue& epilogue) {
   const ConvGeometry& g = state.geometry;
-  const ConvWay way = ChooseWay(g);
+  const ConvWay way = ChooseWay(g, state.weights->kind);
   const ConvCut& cut = way.cut;
   const int64_t panels = CeilDiv(g.group_out, kPanelRows);
 
@@ -336,6 +344,8 @@ void RunPanels(const PackedConv::State& state, const Half* x, Half* y, const Epi
       ConvBlock block;
       block.geometry = &g;
       block.weights = &state.weights->panels;
+      block.bytes = &state.weights->bytes;
+      block.grid = state.input_grid();
       block.first_panel = group * panels;
       block.bias = state.bias.data() + group * g.group_out;
       block.x = x + copy * g.group_in * g.in_h * g.in_w;
@@ -394,7 +404,7 @@ void RunThinImages(const PackedConv::State& state, const Half* x, absl::Span<Hal
   const ConvGeometry& g = state.geometry;
   const CallScratch<Half> product(static_cast<int64_t>(y.size()));
   Gemm(ThinShape(g), UnfoldRows(g, x), RowMajor(g.depth()), state.weights->matrix, state.bias,
-       product.span(), RowMajor(g.group_out));
+       product.span(), RowMajor(g.group_out), {}, state.input_grid());
   Transpose({g.batch, 1, 1, g.positions(), g.group_out}, {0, 1, 2, 4, 3}, product.span(), y);
 }
 
@@ -413,7 +423,8 @@ void RunThin(const PackedConv::State& state, const Half* x, Half* y, const Epilo
     c_layout = {1, g.positions(), {}};
     if (g.pointwise()) a_layout = {1, g.positions(), {}};
   }
-  Gemm(ThinShape(g), a, a_layout, state.weights->matrix, state.bias, c, c_layout, epilogue);
+  Gemm(ThinShape(g), a, a_layout, state.weights->matrix, state.bias, c, c_layout, epilogue,
+       state.input_grid());
 }
 
 void RunChannelBlocks(const PackedConv::State& state, const Half* x, Half* y,
@@ -465,6 +476,7 @@ void Conv(const PackedConv& conv, absl::Span<const Half> x, absl::Span<Half> y,
   if (y.empty()) return;  // the kernel does not fit into the input
   switch (state.weights->kind) {
     case ConvKind::kPanels:
+    case ConvKind::kBytes:
       return RunPanels(state, x.data(), y.data(), epilogue);
     case ConvKind::kDepthwise:
       return RunDepthwise(state, x.data(), y.data(), epilogue);

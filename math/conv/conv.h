@@ -15,6 +15,10 @@
 // of the largest values around them (1e-5 where weights or values reach 2^14). They depend on the
 // instruction set, but not on the number of threads or the position in the batch.
 //
+// If the input is on a grid of 8-bit codes and the weights are 8-bit codes, a processor with
+// AVX512-VNNI multiplies the codes (byte_conv.cc): the sum is exact, and values are not rounded to
+// fp16 before they are multiplied.
+//
 // Zeros among the weights of a 1x1 convolution are left out if there are many (sparse.cc), which
 // changes no bit.
 //
@@ -36,6 +40,7 @@
 #include "math/core/epilogue.h"
 #include "math/core/half.h"
 #include "math/core/shared_pack.h"
+#include "math/gemm/code_grid.h"
 #include "math/move/convert.h"
 
 namespace anemone::math {
@@ -83,8 +88,10 @@ class PackedConv {
 
 // `bias` is empty or has out_channels values. `coded` is the compressed form of the same weights,
 // or null. Compressed weights stay compressed (weight_panels.h). `id` is that of the weights.
+// `grid` is that of all values of the input, or null.
 PackedConv PackConv(const ConvShape& shape, HalfReader weights, absl::Span<const float> bias,
-                    const CodedWeights* coded = nullptr, ConstantId id = {});
+                    const CodedWeights* coded = nullptr, ConstantId id = {},
+                    const CodeGrid* grid = nullptr);
 PackedConv PackConv(const ConvShape& shape, absl::Span<const Half> weights,
                     absl::Span<const float> bias);
 // Rounds the weights to Half first, because the engine stores them as fp16.

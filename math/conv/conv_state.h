@@ -6,11 +6,13 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "math/conv/conv.h"
 #include "math/core/aligned_array.h"
 #include "math/core/parallel.h"
+#include "math/gemm/code_grid.h"
 #include "math/gemm/gemm.h"
 #include "math/gemm/panels.h"
 #include "math/gemm/weight_panels.h"
@@ -52,6 +54,7 @@ enum class ConvKind {
   kWinograd,   // 3x3, 1x3 and 1x5 with stride 1: fewer products
   kStrassen,   // large 1x1: fewer products
   kSparse,     // 1x1 with few weights that are not zero: products with these
+  kBytes,      // input and weights are codes of 8 bits: products of these
 };
 
 inline constexpr int64_t kWinogradChannels = 32;  // output channels computed together at most
@@ -67,6 +70,16 @@ struct SparseRows {
   std::vector<SparseTap> taps;
 };
 
+// Signed codes of 8 bits: [output channel][input channel / 4][tap], four channels in a word. The
+// other members are by output channel; `sums` are those of codes minus zero points.
+struct ByteRows {
+  int64_t words = 0;  // of an output channel
+  AlignedArray<uint32_t> codes;
+  std::vector<int32_t> zeros, sums;
+  std::vector<float> scales;
+  bool has_zeros = false;  // whether a zero point is not 0
+};
+
 // Convolutions of equal weights share this (math/core/shared_pack.h).
 struct ConvWeights {
   ConvKind kind = ConvKind::kPanels;
@@ -77,19 +90,22 @@ struct ConvWeights {
   bool finite_taps = false;        // kDepthwise: all taps are finite
   PackedMatrix matrix;             // kMatrix
   SparseRows sparse;               // kSparse
+  ByteRows bytes;                  // kBytes
 };
 
 struct PackedConv::State {
   ConvGeometry geometry;
   std::shared_ptr<const ConvWeights> weights = std::make_shared<const ConvWeights>();
-  std::vector<float> bias;  // one per output channel
+  std::vector<float> bias;       // one per output channel
+  std::optional<CodeGrid> grid;  // of the input
+  const CodeGrid* input_grid() const { return grid ? &*grid : nullptr; }
 };
 
-// `weights` has the shape (groups * group_out, group_in, kernel_h, kernel_w). For `coded` and `id`,
-// see PackConv().
+// `weights` has the shape (groups * group_out, group_in, kernel_h, kernel_w). For `coded`, `id` and
+// `grid`, see PackConv().
 PackedConv PackGeometry(const ConvGeometry& geometry, HalfReader weights,
                         absl::Span<const float> bias, const CodedWeights* coded = nullptr,
-                        ConstantId id = {});
+                        ConstantId id = {}, const CodeGrid* grid = nullptr);
 
 // The layout of a stage: the input rows and columns that a run of output positions reads, copied
 // once as float, with their padding. Columns are split by column modulo stride, so that each tap of
@@ -142,6 +158,8 @@ void ForBands(const ConvGeometry& g, int64_t planes, int64_t row_cost, const Bod
 struct ConvBlock {
   const ConvGeometry* geometry;
   const WeightPanels* weights;  // [channel / 4][depth][4], or for kMatrix [channel / 48][..]
+  const ByteRows* bytes;        // kBytes
+  const CodeGrid* grid;         // kBytes: of the input
   int64_t first_panel;          // first panel of the group in `weights`
   const float* bias;            // at the first channel of the group
   const Half* x;                // at the first channel of the group
@@ -164,6 +182,11 @@ void RunWinograd(const PackedConv::State& state, const Half* x, Half* y, const E
 bool StrassenPays(const ConvGeometry& g);
 std::vector<uint8_t> EvenRows(const ConvGeometry& g, const WeightPanels& panels);
 void RunStrassen(const PackedConv::State& state, const Half* x, Half* y, const Epilogue& epilogue);
+
+// kBytes (byte_conv.cc).
+bool BytesPay(const ConvGeometry& g, const CodedWeights* coded, const CodeGrid* grid);
+ByteRows PackBytes(const ConvGeometry& g, const CodedWeights& coded);
+void ComputeBytes(const ConvBlock& block);
 
 // kSparse (sparse.cc). Without rows if the convolution is not of this kind.
 SparseRows PackSparse(const ConvGeometry& g, HalfReader weights);

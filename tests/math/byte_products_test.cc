@@ -2,11 +2,15 @@
 // differ in some bits.
 #include <gtest/gtest.h>
 
-#include <cmath>
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <random>
 #include <vector>
 
+#include "math/conv/conv.h"
+#include "math/conv/conv_state.h"
+#include "math/gemm/coded_weights.h"
 #include "math/gemm/gemm.h"
 #include "math/gemm/gemm_operands.h"
 #include "tests/math/math_testing.h"
@@ -159,6 +163,91 @@ TEST(ByteProductsTest, OfTwoOperandsOnGridsAreExactSums) {
   }
 }
 
+void CheckConv(const CodeGrid& grid, const ConvShape& s, bool is_signed, bool has_zeros) {
+  const Window& v = s.window;
+  SCOPED_TRACE(testing::Message() << s.in_channels << " -> " << s.out_channels << ", " << s.in_h
+                                  << " x " << s.in_w << ", kernel " << v.kernel_h << " x "
+                                  << v.kernel_w << ", from " << grid.low);
+  const int64_t taps = v.kernel_h * v.kernel_w, depth = s.in_channels * taps;
+  const std::vector<int> codes = Codes(s.batch * s.in_channels * s.in_h * s.in_w, 1);
+  const ByteWeights w(s.out_channels, depth, is_signed, has_zeros, 2);
+  const std::vector<float> bias = Floats(s.out_channels, 3);
+  std::vector<Half> want;
+  for (int64_t at = 0; at < s.batch * s.out_channels * s.out_h() * s.out_w(); ++at) {
+    const int64_t j = at % s.out_w(), i = at / s.out_w() % s.out_h();
+    const int64_t map = at / s.out_w() / s.out_h(), o = map % s.out_channels;
+    int sum = 0;
+    for (int64_t k = 0; k < depth; ++k) {
+      const int64_t y = i * v.stride_h - v.pad_top + k % taps / v.kernel_w * v.dilation_h;
+      const int64_t x = j * v.stride_w - v.pad_left + k % v.kernel_w * v.dilation_w;
+      if (y < 0 || y >= s.in_h || x < 0 || x >= s.in_w) continue;
+      const int64_t plane = map / s.out_channels * s.in_channels + k / taps;
+      sum += (grid.low + codes[(plane * s.in_h + y) * s.in_w + x]) *
+             (w.codes[o * depth + k] - w.zeros[o]);
+    }
+    want.push_back(ToHalf(static_cast<float>(sum) * (grid.scale * w.scales[o]) + bias[o]));
+  }
+  const PackedConv conv = PackConv(s, w.reader(), bias, &w.coded, {}, &grid);
+  EXPECT_EQ(conv.state().weights->kind,
+            s.out_h() * s.out_w() > 8 ? ConvKind::kBytes : ConvKind::kMatrix);
+  std::vector<Half> got(want.size());
+  Conv(conv, ValuesOf(grid, codes), absl::MakeSpan(got));
+  ExpectSame(got, want);
+}
+
+TEST(ByteProductsTest, ConvolutionsAreExactSums) {
+  if (!MultipliesBytes()) GTEST_SKIP() << "the processor has no instruction for it";
+  const Window same{
+      .kernel_h = 3, .kernel_w = 3, .pad_top = 1, .pad_left = 1, .pad_bottom = 1, .pad_right = 1};
+  Window halving = same, dilated = same;
+  halving.stride_h = halving.stride_w = 2;
+  dilated.dilation_h = dilated.dilation_w = 2;
+  const Window row{.kernel_w = 3, .stride_w = 2, .pad_left = 1, .pad_right = 1};
+  const Window sparse{.stride_h = 2, .stride_w = 2};
+  const Window thirds{.kernel_w = 4, .stride_w = 3, .pad_right = 2};
+  for (const CodeGrid& grid : kGrids) {
+    for (const bool is_signed : {false, true}) {
+      for (const bool has_zeros : {false, true}) {
+        const auto check = [&](const ConvShape& shape) {
+          CheckConv(grid, shape, is_signed, has_zeros);
+        };
+        check({.in_channels = 5, .in_h = 9, .in_w = 11, .out_channels = 9, .window = same});
+        check({.in_channels = 8, .in_h = 9, .in_w = 50, .out_channels = 17, .window = halving});
+        check({.in_channels = 7, .in_h = 12, .in_w = 9, .out_channels = 4, .window = dilated});
+        check({.batch = 2,
+               .in_channels = 6,
+               .in_h = 1,
+               .in_w = 801,
+               .out_channels = 3,
+               .window = row});
+        check({.in_channels = 4, .in_h = 10, .in_w = 10, .out_channels = 8, .window = sparse});
+        check({.in_channels = 3, .in_h = 4, .in_w = 40, .out_channels = 8, .window = thirds});
+        check({.in_channels = 12, .in_h = 6, .in_w = 7, .out_channels = 10});
+        check({.batch = 2,
+               .in_channels = 12,
+               .in_h = 2,
+               .in_w = 3,
+               .out_channels = 10,
+               .window = same});
+      }
+    }
+  }
+}
+
+TEST(ByteProductsTest, OtherConvolutionsAreNotOfBytes) {
+  const CodeGrid grid = kGrids[0];
+  const auto kind = [&](const ConvShape& shape, const CodeGrid* of_input) {
+    const ByteWeights w(shape.out_channels, shape.in_channels / shape.groups, true, false, 2);
+    return PackConv(shape, w.reader(), {}, &w.coded, {}, of_input).state().weights->kind;
+  };
+  ConvShape shape{.in_channels = 8, .in_h = 6, .in_w = 7, .out_channels = 8};
+  EXPECT_NE(kind(shape, nullptr), ConvKind::kBytes);
+  shape.groups = 2;
+  EXPECT_NE(kind(shape, &grid), ConvKind::kBytes);
+  shape = {.in_channels = 2, .in_h = 6, .in_w = 7, .out_channels = 8};
+  EXPECT_NE(kind(shape, &grid), ConvKind::kBytes);
+}
+
 TEST(ByteProductsTest, ThreadsDoNotChangeTheResult) {
   const GemmShape s{.m = 300, .k = 200, .n = 250};
   const ByteWeights w(s.n, s.k, true, false, 2);
@@ -169,6 +258,24 @@ TEST(ByteProductsTest, ThreadsDoNotChangeTheResult) {
     WithThreads(threads, [&] {
       std::vector<Half>& c = results.emplace_back(s.m * s.n);
       Gemm(s, a, RowMajor(s.k), b, {}, absl::MakeSpan(c), RowMajor(s.n), {}, &kGrids[0]);
+    });
+  }
+  ExpectSame(results[1], results[0]);
+}
+
+TEST(ByteProductsTest, ThreadsDoNotChangeConvolutions) {
+  const ConvShape s{.in_channels = 16,
+                    .in_h = 20,
+                    .in_w = 30,
+                    .out_channels = 40,
+                    .window = {.kernel_h = 3, .kernel_w = 3, .pad_top = 1, .pad_left = 1}};
+  const ByteWeights w(s.out_channels, s.in_channels * 9, true, false, 2);
+  const PackedConv conv = PackConv(s, w.reader(), {}, &w.coded, {}, &kGrids[0]);
+  const std::vector<Half> x = ValuesOf(kGrids[0], Codes(s.in_channels * s.in_h * s.in_w, 1));
+  std::vector<std::vector<Half>> results;
+  for (const int threads : {1, 3}) {
+    WithThreads(threads, [&] {
+      Conv(conv, x, absl::MakeSpan(results.emplace_back(s.out_channels * s.out_h() * s.out_w())));
     });
   }
   ExpectSame(results[1], results[0]);

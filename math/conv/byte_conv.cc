@@ -1,0 +1,216 @@
+// Convolutions of an input on a grid of 8-bit codes (code_grid.h) with weights that are 8-bit
+// codes: the codes are multiplied, as in byte_products.cc.
+//
+// A word is four consecutive input channels at one position. The input of a block is converted to
+// words once, with its padding (a Stage of words), and unfolded into panels of 48 positions, which
+// all output channels read.
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+
+#include "math/conv/conv_state.h"
+#include "math/core/scratch.h"
+#include "math/gemm/gemm_operands.h"
+#include "math/gemm/panels.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "math/conv/byte_conv.cc"
+#include "hwy/foreach_target.h"
+// hwy/foreach_target.h must come before the "-inl" headers.
+#include "math/conv/conv-inl.h"
+#include "math/gemm/byte_kernel-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace anemone::math::HWY_NAMESPACE {
+
+#if HWY_TARGET == HWY_AVX3
+
+constexpr int64_t kQuad = 4;  // channels of a word
+
+// Converts one row of `channels` input channels, which are `plane` elements apart, to words of a
+// staged row.
+HWY_INLINE void StageWords(const Stage& s, const CodesOf& codes_of, const Half* from, int64_t plane,
+                           int64_t channels, uint32_t* to) {
+  constexpr int64_t kMost = 256;
+  const DU du;
+  HWY_ALIGN Half near[kQuad][kMost];
+  HWY_ALIGN uint32_t words[kMost];
+  for (int64_t j = s.begin_inside; j < s.end_inside; j += kMost) {
+    const int64_t count = HWY_MIN(s.end_inside - j, kMost);
+    const Half* lines[kQuad];
+    for (int64_t c = 0; c < channels; ++c) {
+      const Half* const line = from + c * plane + (j - s.begin_inside) * s.unit_w;
+      lines[c] = s.unit_w == 1 ? line : near[c];
+      for (int64_t i = 0; s.unit_w != 1 && i < count; ++i) near[c][i] = line[i * s.unit_w];
+    }
+    uint32_t* const together = s.stride_w == 1 ? to + j : words;
+    for (int64_t i = 0; i < count; i += kLanes) {
+      const int64_t lanes = HWY_MIN(count - i, kLanes);
+      const auto codes = [&](int64_t c) HWY_ATTR {
+        if (c >= channels) return hn::Zero(du);
+        return codes_of(lanes == kLanes ? LoadHalf(lines[c] + i) : LoadHalfN(lines[c] + i, lanes));
+      };
+      const VU word = JoinBytes(codes(0), codes(1), codes(2), codes(3));
+      hn::BlendedStore(word, hn::FirstN(du, static_cast<size_t>(lanes)), du, together + i);
+    }
+    for (int64_t first = 0; s.stride_w != 1 && first < HWY_MIN(s.stride_w, count); ++first) {
+      uint32_t* phase = to + (j + first) % s.stride_w * s.phase_size + (j + first) / s.stride_w;
+      for (int64_t i = first; i < count; i += s.stride_w) *phase++ = words[i];
+    }
+  }
+}
+
+// The input of a block as [channel / 4][staged row][..] (Stage), in thread scratch. The padding is
+// the code of 0; channels that do not exist are zeros.
+HWY_INLINE const uint32_t* StageCodes(const ConvBlock& block, const Stage& s) {
+  const ConvGeometry& g = *block.geometry;
+  const int64_t quads = CeilDiv(g.group_in, kQuad), plane = g.in_h * g.in_w;
+  auto* const stage = ThreadScratch<uint32_t>(ScratchUse::kStage, quads * s.channel_size + kLanes);
+  const CodesOf codes_of(*block.grid, 0);
+  const int64_t top = s.first_row * g.stride_h - g.pad_top;
+  const int64_t left = s.first_column * g.stride_w - g.pad_left + s.begin_inside * s.unit_w;
+  for (int64_t quad = 0; quad < quads; ++quad) {
+    const int64_t channels = HWY_MIN(g.group_in - quad * kQuad, kQuad);
+    uint32_t* const to = stage + quad * s.channel_size;
+    const auto zero = static_cast<uint32_t>(-block.grid->low) * 0x01010101u;
+    std::fill_n(to, s.channel_size, zero >> (kQuad - channels) * 8);
+    for (int64_t row = 0; row < s.rows; ++row) {
+      const int64_t input_row = top + row * s.unit_h;
+      if (input_row < 0 || input_row >= g.in_h) continue;
+      StageWords(s, codes_of, block.x + quad * kQuad * plane + input_row * g.in_w + left, plane,
+                 channels, to + row * s.row_size);
+    }
+  }
+  return stage;
+}
+
+// The staged words that each position reads, as [position / 48][word][48], in thread scratch.
+HWY_INLINE const uint32_t* UnfoldWords(const ConvBlock& block, int64_t words) {
+  const ConvGeometry& g = *block.geometry;
+  const Stage s = PlanStage(g, block.position, block.positions);
+  const uint32_t* stage = StageCodes(block, s);
+  const int64_t* taps = TapOffsets(g, s);
+  const PositionPiece* pieces = FindPieces(block, s);
+  auto* const b =
+      ThreadScratch<uint32_t>(ScratchUse::kPanelB, RoundUp(block.positions, kPanelColumns) * words);
+  for (int64_t j = 0; j < block.positions; j += kLanes) {
+    const int64_t column = j % kPanelColumns;
+    uint32_t* const to = b + (j - column) * words + column;
+    // Vectors of floats move the bits of words unchanged.
+    pieces = UnfoldVector(pieces, g, s, words / g.taps(), reinterpret_cast<const float*>(stage),
+                          taps, [&](int64_t word, VF vector) HWY_ATTR {
+                            hn::StoreU(hn::BitCast(DU(), vector), DU(), to + word * kPanelColumns);
+                          });
+  }
+  return b;
+}
+
+// What the positions of each panel add: the factor is the sum of the codes, which counts if the
+// weights have zero points.
+HWY_INLINE const ByteColumns* ColumnsOfPanels(const ConvBlock& block, const uint32_t* b,
+                                              int64_t words) {
+  const hn::RebindToSigned<DF> di;
+  const int64_t panels = CeilDiv(block.positions, kPanelColumns);
+  auto* const columns = ThreadScratch<ByteColumns>(ScratchUse::kRow, panels);
+  const VU ones = hn::Set(DU(), 0x01010101);
+  for (int64_t panel = 0; panel < panels; ++panel, b += words * kPanelColumns) {
+    for (int64_t i = 0; i < kPanelColumns; i += kLanes) {
+      auto sum = hn::Zero(di);
+      for (int64_t word = 0; block.bytes->has_zeros && word < words; ++word) {
+        sum = AddBytes(hn::LoadU(DU(), b + word * kPanelColumns + i), ones, sum);
+      }
+      hn::Store(hn::Zero(di), di, columns[panel].terms + i);
+      hn::Store(sum, di, columns[panel].factors + i);
+      hn::Store(hn::Set(DF(), block.grid->scale), DF(), columns[panel].scales + i);
+    }
+  }
+  return columns;
+}
+
+void ComputeByteBlock(const ConvBlock& block) {
+  const ConvGeometry& g = *block.geometry;
+  const ByteRows& w = *block.bytes;
+  const uint32_t* const b = UnfoldWords(block, w.words);
+  const ByteColumns* const columns = ColumnsOfPanels(block, b, w.words);
+  const Epilogue rest = block.epilogue.rest();
+  for (int64_t i = 0; i < block.channels; i += kTileRows) {
+    const int64_t height = HWY_MIN(block.channels - i, kTileRows), channel = block.channel + i;
+    ByteRow rows[kTileRows];
+    for (int64_t r = 0; r < height; ++r) {
+      rows[r] = {.term = -block.grid->low * w.sums[channel + r],
+                 .factor = w.zeros[channel + r],
+                 .scale = w.scales[channel + r]};
+    }
+    for (int64_t j = 0; j < block.positions; j += kPanelColumns) {
+      const int64_t width = HWY_MIN(block.positions - j, kPanelColumns);
+      MultiplyBytes(w.words, w.codes.data() + channel * w.words, w.words, b + j * w.words, rows,
+                    columns[j / kPanelColumns], TileOf(block, i, height, j, width));
+    }
+    rest.FinishRuns(block.y + channel * g.y_plane + block.position, height, block.positions,
+                    g.y_plane);
+  }
+}
+
+#else
+
+void ComputeByteBlock(const ConvBlock& /*block*/) {}
+
+#endif  // HWY_TARGET == HWY_AVX3
+
+// NOLINTNEXTLINE(google-readability-namespace-comments)
+}  // namespace anemone::math::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace anemone::math {
+
+HWY_EXPORT(ComputeByteBlock);
+
+bool BytesPay(const ConvGeometry& g, const CodedWeights* coded, const CodeGrid* grid) {
+  // With one or two channels, most of a word is empty.
+  constexpr int64_t kLeastChannels = 3;
+  if (grid == nullptr || coded == nullptr || coded->form != WeightForm::kAffine ||
+      coded->bits != 8 || g.groups != 1 || g.group_in < kLeastChannels || !g.dense_output() ||
+      g.depth() == 0 || g.depth() > kMostByteTerms) {
+    return false;
+  }
+  const int least = coded->is_signed ? -128 : 0;
+  const bool zeros_are_codes =
+      std::all_of(coded->zero_points.begin(), coded->zero_points.end(),
+                  [&](int16_t zero) { return zero >= least && zero <= least + 255; });
+  return zeros_are_codes && coded->grid.SharedRun(1, g.depth()) == g.depth() && MultipliesBytes();
+}
+
+ByteRows PackBytes(const ConvGeometry& g, const CodedWeights& coded) {
+  constexpr int64_t kChannels = 4;  // of a word
+  const int64_t taps = g.taps(), depth = g.depth();
+  const int raise = coded.is_signed ? 0 : 128;  // of an unsigned code above the signed one
+  ByteRows to;
+  to.words = CeilDiv(g.group_in, kChannels) * taps;
+  to.codes = AlignedArray<uint32_t>(g.group_out * to.words);
+  for (int64_t channel = 0; channel < g.group_out; ++channel) {
+    const std::byte* from = coded.codes + channel * depth;
+    const int64_t index = coded.grid.IndexOf(channel * depth);
+    const int zero = (coded.zero_points.empty() ? 0 : coded.zero_points[index]) - raise;
+    uint32_t* words = to.codes.data() + channel * to.words;
+    int sum = 0;
+    for (int64_t k = 0; k < depth; ++k) {
+      const int64_t c = k / taps, tap = k % taps;
+      const auto code =
+          static_cast<int8_t>(static_cast<uint8_t>(from[k]) ^ static_cast<uint8_t>(raise));
+      words[c / kChannels * taps + tap] |= static_cast<uint32_t>(static_cast<uint8_t>(code))
+                                           << c % kChannels * 8;
+      sum += code - zero;
+    }
+    to.sums.push_back(sum);
+    to.zeros.push_back(zero);
+    to.scales.push_back(coded.scales[index]);
+    to.has_zeros |= zero != 0;
+  }
+  return to;
+}
+
+void ComputeBytes(const ConvBlock& block) { HWY_DYNAMIC_DISPATCH(ComputeByteBlock)(block); }
+
+}  // namespace anemone::math
+#endif  // HWY_ONCE
