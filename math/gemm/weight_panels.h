@@ -46,7 +46,7 @@ struct WeightPanels {
   // kAffine, 8 bits, one scale for each line, width 48: the sum of the codes of each line, for
   // byte_products.cc.
   AlignedArray<int32_t> code_sums;
-  std::vector<float> table;       // kPalette: 256 or 16 values
+  std::vector<float> table;  // kPalette: 256 or 16 values
 
   BitMask mask;              // kSparse: the elements that are stored
   std::vector<Half> values;  // kSparse
