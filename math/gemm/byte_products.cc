@@ -130,22 +130,29 @@ void ComputeByBytes(const GemmOperands& g, int64_t row, int64_t rows, int64_t co
   uint32_t* const packed =
       g.b_panels != nullptr ? nullptr
                             : ThreadScratch<uint32_t>(ScratchUse::kPanelB, a.words * kPanelColumns);
+  // Results are finished while they are in the first-level cache. Packing B again for each part
+  // would cost more than that saves.
+  constexpr int64_t kFinishedRows = 32;
+  const int64_t step = packed == nullptr ? kFinishedRows : rows;
   ByteColumns of_columns;
   for (int64_t begin = column, last = column + columns; begin < last; begin += kFinishedColumns) {
     const int64_t end = HWY_MIN(begin + kFinishedColumns, last);
-    for (int64_t j = begin; j < end; j += kPanelColumns) {
-      const int64_t width = HWY_MIN(end - j, kPanelColumns);
-      const uint32_t* b = packed;
-      if (g.b_panels != nullptr) {
-        b = g.b_panels->codes.data() + j * a.words;
-        ColumnsOfPanel(g, j / kPanelColumns, of_columns);
-      } else {
-        PackByteColumns(g, j, width, packed, of_columns);
+    for (int64_t i = 0; i < rows; i += step) {
+      const int64_t height = HWY_MIN(rows - i, step);
+      for (int64_t j = begin; j < end; j += kPanelColumns) {
+        const int64_t width = HWY_MIN(end - j, kPanelColumns);
+        const uint32_t* b = packed;
+        if (packed == nullptr) {
+          b = g.b_panels->codes.data() + j * a.words;
+          ColumnsOfPanel(g, j / kPanelColumns, of_columns);
+        } else {
+          PackByteColumns(g, j, width, packed, of_columns);
+        }
+        MultiplyBytes(a.words, a.codes + i * a.step, a.step, b, a.rows + i, of_columns,
+                      PlaceTile(g, row + i, height, j, width));
       }
-      MultiplyBytes(a.words, a.codes, a.step, b, a.rows, of_columns,
-                    PlaceTile(g, row, rows, j, width));
+      FinishRows(g, row + i, height, begin, end - begin);
     }
-    FinishRows(g, row, rows, begin, end - begin);
   }
 }
 
