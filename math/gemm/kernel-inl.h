@@ -7,15 +7,13 @@
 //   C: tiles of 8 x 48 floats.
 // A tile of 8 x 48 fits the 32 registers of AVX-512: 24 sums, 3 vectors of B, one of A. Other
 // instruction sets compute the same tile in parts. So packed data is the same for every instruction
-// set. The sum of an element is in the order of depth, except in tiles of few columns.
+// set, and the sum of an element is always in the order of depth.
 #if defined(ANEMONE_MATH_GEMM_KERNEL_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef ANEMONE_MATH_GEMM_KERNEL_INL_H_
 #undef ANEMONE_MATH_GEMM_KERNEL_INL_H_
 #else
 #define ANEMONE_MATH_GEMM_KERNEL_INL_H_
 #endif
-
-#include <type_traits>
 
 #include "hwy/cache_control.h"
 #include "math/core/scratch.h"
@@ -192,81 +190,10 @@ HWY_INLINE void RegisterTile(int64_t depth, const float* HWY_RESTRICT a, int64_t
   }
 }
 
-#if HWY_TARGET == HWY_AVX3
-// The last columns, if they are so few, as 4 of 14 x 14 positions, would use 4 of 16 lanes. Their
-// lanes are 4 terms of 4 rows instead: a vector of A times 4 terms of one column.
-constexpr int64_t kFewColumns = 4;
-
-// The sums of 8 rows of `terms` terms, a multiple of 4, in the layout of a FloatTile.
-HWY_INLINE void SumFewColumns(int64_t terms, const float* HWY_RESTRICT a, int64_t a_step,
-                              const float* HWY_RESTRICT b, const float* so_far, float* to,
-                              Ahead ahead) {
-  const DF df;
-  const hn::Half<DF> two_terms;
-  const hn::Half<decltype(two_terms)> one_term;
-  VF sum[2][kFewColumns];
-  for (auto& panel : sum) {
-    for (VF& column : panel) column = hn::Zero(df);
-  }
-  for (int64_t k = 0; k < terms; k += 4, b += 4 * kPanelColumns) {
-    const auto columns_of = [&](int64_t term) HWY_ATTR {
-      hwy::Prefetch(ahead.from);
-      ahead.from += ahead.step;
-      return hn::LoadU(one_term, b + term * kPanelColumns);
-    };
-    const auto first = hn::Combine(two_terms, columns_of(1), columns_of(0));
-    const auto last = hn::Combine(two_terms, columns_of(3), columns_of(2));
-    const VF x = hn::Combine(df, last, first);
-    const VF columns[] = {hn::Broadcast<0>(x), hn::Broadcast<1>(x), hn::Broadcast<2>(x),
-                          hn::Broadcast<3>(x)};
-    HWY_UNROLL(2)
-    for (int64_t p = 0; p < 2; ++p) {
-      const VF rows = hn::LoadU(df, a + p * a_step + k * kPanelRows);
-      HWY_UNROLL(4)
-      for (int64_t j = 0; j < kFewColumns; ++j) {
-        sum[p][j] = hn::MulAdd(rows, columns[j], sum[p][j]);
-      }
-    }
-  }
-  for (int64_t p = 0; p < 2; ++p) {
-    for (int64_t j = 0; j < kFewColumns; ++j) {
-      const auto pairs = hn::Add(hn::LowerHalf(sum[p][j]), hn::UpperHalf(two_terms, sum[p][j]));
-      HWY_ALIGN float rows[kPanelRows];
-      hn::Store(hn::Add(hn::LowerHalf(pairs), hn::UpperHalf(one_term, pairs)), one_term, rows);
-      for (int64_t r = 0; r < kPanelRows; ++r) {
-        const int64_t at = (p * kPanelRows + r) * kPanelColumns + j;
-        to[at] = so_far == nullptr ? rows[r] : so_far[at] + rows[r];
-      }
-    }
-  }
-}
-
-template <class To>
-HWY_INLINE void FewColumns(int64_t depth, const float* a, int64_t a_step, const float* b,
-                           const float* so_far, const To& to, Ahead ahead) {
-  HWY_ALIGN float sums[kTileSize];
-  const int64_t terms = depth / 4 * 4;
-  SumFewColumns(terms, a, a_step, b, so_far, sums, ahead);
-  ahead.from += terms * ahead.step;
-  RegisterTile<8, 1>(depth - terms, a + terms * kPanelRows, a_step, b + terms * kPanelColumns, sums,
-                     to, ahead);
-}
-#endif
-
 template <int kRows, class B, class To>
 HWY_INLINE void TileColumns(int64_t depth, const float* a, int64_t a_step, B b, int64_t columns,
                             const float* so_far, const To& to, Ahead ahead) {
   const auto from = [&](int64_t j) { return so_far == nullptr ? nullptr : so_far + j; };
-#if HWY_TARGET == HWY_AVX3
-  if constexpr (kRows == 8 && std::is_same_v<B, const float*>) {
-    // Blocks begin at whole vectors, so this does not depend on the division into tasks.
-    const int64_t few = columns % kLanes, j = columns - few;
-    if (few >= 1 && few <= kFewColumns) {
-      FewColumns(depth, a, a_step, b + j, from(j), to.From(0, j), ahead);
-      columns = j;
-    }
-  }
-#endif
   int64_t j = 0;
   for (; columns - j > 2 * kLanes; j += 3 * kLanes) {
     RegisterTile<kRows, 3>(depth, a, a_step, b + j, from(j), to.From(0, j), ahead);

@@ -109,6 +109,77 @@ inline HWY_NOINLINE void AddProduct(float* HWY_RESTRICT u, const float* HWY_REST
   }
 }
 
+#if HWY_TARGET == HWY_AVX3
+// The last columns, if they are so few, as 4 of 14 x 14 positions, would use 4 of 16 lanes. Their
+// lanes are 4 terms of 4 rows instead: a vector of A times 4 terms of one column.
+constexpr int64_t kFewColumns = 4;
+
+// The sums of 8 rows of `terms` terms, a multiple of 4, in the layout of a FloatTile.
+HWY_INLINE void SumFewColumns(int64_t terms, const float* HWY_RESTRICT a, int64_t a_step,
+                              const float* HWY_RESTRICT b, const float* so_far, float* to,
+                              Ahead ahead) {
+  const DF df;
+  const hn::Half<DF> two_terms;
+  const hn::Half<decltype(two_terms)> one_term;
+  VF sum[2][kFewColumns];
+  for (auto& panel : sum) {
+    for (VF& column : panel) column = hn::Zero(df);
+  }
+  for (int64_t k = 0; k < terms; k += 4, b += 4 * kPanelColumns) {
+    const auto columns_of = [&](int64_t term) HWY_ATTR {
+      hwy::Prefetch(ahead.from);
+      ahead.from += ahead.step;
+      return hn::LoadU(one_term, b + term * kPanelColumns);
+    };
+    const auto first = hn::Combine(two_terms, columns_of(1), columns_of(0));
+    const auto last = hn::Combine(two_terms, columns_of(3), columns_of(2));
+    const VF x = hn::Combine(df, last, first);
+    const VF columns[] = {hn::Broadcast<0>(x), hn::Broadcast<1>(x), hn::Broadcast<2>(x),
+                          hn::Broadcast<3>(x)};
+    HWY_UNROLL(2)
+    for (int64_t p = 0; p < 2; ++p) {
+      const VF rows = hn::LoadU(df, a + p * a_step + k * kPanelRows);
+      HWY_UNROLL(4)
+      for (int64_t j = 0; j < kFewColumns; ++j) {
+        sum[p][j] = hn::MulAdd(rows, columns[j], sum[p][j]);
+      }
+    }
+  }
+  for (int64_t p = 0; p < 2; ++p) {
+    for (int64_t j = 0; j < kFewColumns; ++j) {
+      const auto pairs = hn::Add(hn::LowerHalf(sum[p][j]), hn::UpperHalf(two_terms, sum[p][j]));
+      HWY_ALIGN float rows[kPanelRows];
+      hn::Store(hn::Add(hn::LowerHalf(pairs), hn::UpperHalf(one_term, pairs)), one_term, rows);
+      for (int64_t r = 0; r < kPanelRows; ++r) {
+        const int64_t at = (p * kPanelRows + r) * kPanelColumns + j;
+        to[at] = so_far == nullptr ? rows[r] : so_far[at] + rows[r];
+      }
+    }
+  }
+}
+
+template <class To>
+HWY_NOINLINE void MultiplyFewColumns(int64_t terms, const float* a, int64_t a_step, const float* b,
+                                     const float* so_far, const To& to, Ahead ahead) {
+  HWY_ALIGN float sums[kTileSize] = {};
+  SumFewColumns(terms, a, a_step, b, so_far, sums, ahead);
+  RegisterTile<8, 1>(0, a, a_step, b, sums, to, {});
+}
+#endif
+
+// MultiplyTile() for operands of a block.
+template <class To>
+HWY_INLINE void MultiplyPart(int64_t terms, const float* x, int64_t step, int64_t rows,
+                             const float* y, int64_t columns, const float* so_far, const To& to,
+                             Ahead ahead) {
+#if HWY_TARGET == HWY_AVX3
+  if (rows == kTileRows && columns <= kFewColumns) {
+    return MultiplyFewColumns(terms, x, step, y, so_far, to, ahead);
+  }
+#endif
+  MultiplyTile(terms, x, step, rows, y, columns, so_far, to, ahead);
+}
+
 // One block. `place(row, rows, column, columns)` returns the HalfTile of the tile at that row and
 // column of the block.
 template <class Place>
@@ -124,7 +195,7 @@ struct Block {
 
   void Product(const float* x, const float* y, int64_t height, int64_t width, const float* so_far,
                float* to, Ahead next = {}) const {
-    MultiplyTile(half, x, half * kPanelRows, height, y, width, so_far, FloatTile{to}, next);
+    MultiplyPart(half, x, half * kPanelRows, height, y, width, so_far, FloatTile{to}, next);
   }
 
   // Prefetches the columns that are read next, one cache line per term.
@@ -139,7 +210,7 @@ struct Block {
     const int64_t column = j * kPanelColumns, width = HWY_MIN(columns - column, kPanelColumns);
     float* tile = sums + (2 * i + j) * kTileSize;
     const auto multiply = [&](const auto& to) HWY_ATTR {
-      MultiplyTile(terms, x, half * kPanelRows, height, y, width, so_far, to, ahead[2 * i + j]);
+      MultiplyPart(terms, x, half * kPanelRows, height, y, width, so_far, to, ahead[2 * i + j]);
     };
     if (!is_first) {
       AddTo(tile, so_far);
