@@ -29,6 +29,8 @@
 // hwy/foreach_target.h must come before the "-inl" headers.
 #include "math/conv/winograd-inl.h"
 #include "math/conv/winograd_direct-inl.h"
+#include "math/conv/winograd_input-inl.h"
+#include "math/core/interleave-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace anemone::math::HWY_NAMESPACE {

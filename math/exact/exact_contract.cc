@@ -158,6 +158,8 @@ class Patches {
       float* to = values_.data() + k * kMacColumns;
       if (tap.is_run) {
         std::memcpy(to, plane + tap.at[0], kMacColumns * sizeof(float));
+      } else if (tap.is_outside) {
+        std::memset(to, 0, kMacColumns * sizeof(float));
       } else {
         for (int64_t j = 0; j < kMacColumns; ++j) to[j] = tap.at[j] < 0 ? 0 : plane[tap.at[j]];
       }
@@ -166,11 +168,11 @@ class Patches {
   }
 
  private:
-  // The offset that each window reads for one tap, negative for no element; and whether the offsets
-  // are consecutive.
+  // The offset that each window reads for one tap, negative for no element.
   struct Tap {
     int64_t at[kMacColumns];
-    bool is_run;
+    bool is_run;      // the offsets are consecutive
+    bool is_outside;  // no window reads an element
   };
 
   void FindTaps(int64_t first) {
@@ -199,13 +201,15 @@ class Patches {
     const int64_t* row = places_.rows.data() + kernel_row * c_.out_h;
     const int64_t* column = places_.columns.data() + kernel_column * c_.out_w;
     std::fill(tap.at + count_, tap.at + kMacColumns, kOutside);
-    int64_t least = 0, strays = 0;
+    int64_t least = 0, strays = 0, most = kOutside;
     for (int64_t j = 0; j < count_; ++j) {
       tap.at[j] = row[rows_[j]] + column[columns_[j]];
       least |= tap.at[j];
+      most &= tap.at[j];
       strays |= tap.at[j] - tap.at[0] - j;
     }
     tap.is_run = least >= 0 && strays == 0 && count_ == kMacColumns;
+    tap.is_outside = most < 0;
   }
 
   const Convolution& c_;
