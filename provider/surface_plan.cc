@@ -51,6 +51,7 @@ std::vector<Life> LivesOf(const Plan& plan, const Graph& graph, Route ports,
     for (size_t i = 0; i < segment.inputs.size(); ++i) {
       live(segment.inputs[i], segment.network.inputs[i].format);
     }
+    // The engine writes fp16, also where a later segment reads bytes.
     for (ValueId v : segment.outputs) live(v, Format::kFloat16);
   }
   for (size_t i = 0; i < plan.segments.size(); ++i) {

@@ -1,5 +1,6 @@
 #include "engine/software/code_grids.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "math/elementwise/element_steps.h"
@@ -41,13 +42,16 @@ std::optional<math::CodeGrid> GridOf(const Network& network, absl::Span<const Pr
   Operand at = BehindMoves(network, operand);
   const auto scaled = TakeStep(network, prepared, StepKind::kAffine, at);
   if (!scaled || scaled->firsts != nullptr || scaled->second != 0) return std::nullopt;
-  if (!(scaled->first > 0) || !std::isfinite(scaled->first)) return std::nullopt;
   if (!TakeStep(network, prepared, StepKind::kRound, at)) return std::nullopt;
   const auto clamped = TakeStep(network, prepared, StepKind::kClamp, at);
   if (!clamped) return std::nullopt;
   const float low = clamped->first, high = clamped->second;
   const bool is_grid = std::trunc(low) == low && low <= 0 && high >= 0 && high - low <= kMostCode;
-  if (!is_grid) return std::nullopt;
+  // Half has a value for each code only if values are not subnormal and not infinite.
+  constexpr float kLeastScale = 0x1p-14f, kMostValue = 65504;
+  const bool has_halves = scaled->first >= kLeastScale &&
+                          scaled->first * std::max(-low, std::round(high)) <= kMostValue;
+  if (!is_grid || !has_halves) return std::nullopt;
   return math::CodeGrid{scaled->first, static_cast<int>(low)};
 }
 

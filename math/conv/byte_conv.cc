@@ -25,8 +25,6 @@ namespace anemone::math::HWY_NAMESPACE {
 
 #if HWY_TARGET == HWY_AVX3
 
-constexpr int64_t kQuad = 4;  // channels of a word
-
 // Converts one row of `channels` input channels, which are `plane` elements apart, to words of a
 // staged row.
 HWY_INLINE void StageWords(const Stage& s, const CodesOf& codes_of, const Half* from, int64_t plane,
@@ -182,11 +180,10 @@ bool BytesPay(const ConvGeometry& g, const CodedWeights* coded, const CodeGrid* 
 }
 
 ByteRows PackBytes(const ConvGeometry& g, const CodedWeights& coded) {
-  constexpr int64_t kChannels = 4;  // of a word
   const int64_t taps = g.taps(), depth = g.depth();
   const int raise = coded.is_signed ? 0 : 128;  // of an unsigned code above the signed one
   ByteRows to;
-  to.words = CeilDiv(g.group_in, kChannels) * taps;
+  to.words = CeilDiv(g.group_in, kQuad) * taps;
   to.codes = AlignedArray<uint32_t>(g.group_out * to.words);
   for (int64_t channel = 0; channel < g.group_out; ++channel) {
     const std::byte* from = coded.codes + channel * depth;
@@ -198,8 +195,8 @@ ByteRows PackBytes(const ConvGeometry& g, const CodedWeights& coded) {
       const int64_t c = k / taps, tap = k % taps;
       const auto code =
           static_cast<int8_t>(static_cast<uint8_t>(from[k]) ^ static_cast<uint8_t>(raise));
-      words[c / kChannels * taps + tap] |= static_cast<uint32_t>(static_cast<uint8_t>(code))
-                                           << c % kChannels * 8;
+      words[c / kQuad * taps + tap] |= static_cast<uint32_t>(static_cast<uint8_t>(code))
+                                       << c % kQuad * 8;
       sum += code - zero;
     }
     to.sums.push_back(sum);

@@ -256,9 +256,8 @@ TileCut ChooseCut(const ConvGeometry& g, int64_t threads) {
 }  // namespace
 
 bool WinogradPays(const ConvGeometry& g) {
-  const bool has_filter = g.kernel_h == 3   ? g.kernel_w == 3
-                          : g.kernel_h == 1 ? g.kernel_w == 3 || g.kernel_w == 5
-                                            : false;
+  const bool has_filter = (g.kernel_h == 3 && g.kernel_w == 3) ||
+                          (g.kernel_h == 1 && (g.kernel_w == 3 || g.kernel_w == 5));
   const bool in_steps = g.stride_h == 1 && g.stride_w == 1 &&
                         (g.kernel_h == 1 || g.dilation_h == 1) && g.dilation_w == 1;
   if (!has_filter || !in_steps || !g.dense_output() || g.positions() == 0) {

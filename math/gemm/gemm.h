@@ -15,10 +15,11 @@
 // errors of at most 2^-15 of the largest of 32 elements of a row of A; on Arm only with M up to 8.
 // If the values of A are on a grid of 8-bit codes, and B has 8-bit codes with one scale per column
 // or is on a grid too, a processor with AVX512-VNNI multiplies the codes (byte_products.cc): the
-// sum is exact, and values are not rounded to fp16 before they are multiplied. Cost: with M up to 8
-// and a packed B, reading B as stored: with M = 1 at 90 % of memory's speed, with codes at 75 to 85
-// %. If B is not packed, each call rearranges it: K * N element moves, which matter only for small
-// M.
+// sum is exact, and values are not rounded to fp16 before they are multiplied.
+//
+// Cost: with M up to 8 and a packed B, reading B as stored: with M = 1 at 90 % of memory's speed,
+// with codes at 75 to 85 %. If B is not packed, each call rearranges it: K * N element moves, which
+// matter only for small M.
 #ifndef ANEMONE_MATH_GEMM_GEMM_H_
 #define ANEMONE_MATH_GEMM_GEMM_H_
 
