@@ -70,8 +70,6 @@ struct SparseRows {
   std::vector<SparseTap> taps;
 };
 
-inline constexpr int64_t kQuad = 4;  // codes of a word
-
 // Signed codes of 8 bits: [output channel][input channel / 4][tap], four channels in a word. The
 // other members are by output channel; `sums` are those of codes minus zero points.
 struct ByteRows {

@@ -17,8 +17,8 @@
 HWY_BEFORE_NAMESPACE();
 namespace anemone::math::HWY_NAMESPACE {
 
-// Positions and input channels that are processed together: what they read, unfolded, and the
-// weights of a block fit the first-level cache.
+// Positions and input channels that are processed together: the weights of a block fit the
+// first-level cache, what the positions read, unfolded, fits the second-level cache.
 constexpr int64_t kDirectPositions = 200;
 constexpr int64_t kDirectChannels = 16;
 

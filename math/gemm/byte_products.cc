@@ -49,7 +49,7 @@ HWY_INLINE void ConvertRow(const GemmOperands& g, const CodesOf& codes_of, const
     const VF value = hn::Set(DF(), ToFloat(from[k * g.a_column]));
     bytes[k] = static_cast<uint8_t>(hn::GetLane(codes_of(value)));
   }
-  std::memset(bytes + k, 0, step * 4 - k);
+  std::memset(bytes + k, 0, step * kQuad - k);
   auto sum = hn::Zero(DI());
   const VU ones = hn::Set(DU(), 0x01010101);
   for (int64_t word = 0; word < step; word += kLanes) {
@@ -59,7 +59,7 @@ HWY_INLINE void ConvertRow(const GemmOperands& g, const CodesOf& codes_of, const
 }
 
 HWY_INLINE RowCodes ConvertRows(const GemmOperands& g, int64_t row, int64_t rows) {
-  RowCodes a{.words = CeilDiv(g.k, 4)};
+  RowCodes a{.words = CeilDiv(g.k, kQuad)};
   a.step = RoundUp(a.words, kLanes);
   a.codes = ThreadScratch<uint32_t>(ScratchUse::kPanelA, rows * a.step);
   a.rows = ThreadScratch<ByteRow>(ScratchUse::kRow, rows);
@@ -107,7 +107,7 @@ HWY_INLINE void PackByteColumns(const GemmOperands& g, int64_t column, int64_t c
     const int64_t lanes = HWY_MIN(count - i, kLanes);
     const Half* from = g.b + (column + i) * g.b_column;
     auto sum = hn::Zero(di);
-    for (int64_t k = 0; k < g.k; k += 4) {
+    for (int64_t k = 0; k < g.k; k += kQuad) {
       const auto codes = [&](int64_t term) HWY_ATTR {
         if (k + term >= g.k) return hn::Zero(DU());
         const Half* at = from + (k + term) * g.b_row;
@@ -115,7 +115,7 @@ HWY_INLINE void PackByteColumns(const GemmOperands& g, int64_t column, int64_t c
       };
       const VU word = JoinBytes(codes(0), codes(1), codes(2), codes(3));
       sum = AddBytes(word, ones, sum);
-      hn::StoreU(word, DU(), to + k / 4 * kPanelColumns + i);
+      hn::StoreU(word, DU(), to + k / kQuad * kPanelColumns + i);
     }
     hn::Store(zero, di, columns.factors + i);
     hn::Store(TermOfColumn(g, sum, zero), di, columns.terms + i);

@@ -62,6 +62,7 @@ bool UsesVnni();
 // whether both operands are such codes; and one task of CodesCut(). Up to kMostByteTerms terms the
 // sums fit 32 bits.
 inline constexpr int64_t kMostByteTerms = 1 << 15;
+inline constexpr int64_t kQuad = 4;  // codes of a word
 bool MultipliesBytes();
 bool BytesPay(const GemmOperands& g);
 void MultiplyByBytes(const GemmOperands& g, int64_t row, int64_t rows, int64_t column,

@@ -104,6 +104,7 @@ bool PackScales(const PanelLayout& p, int64_t groups, const CodedWeights& c, Wei
   return true;
 }
 
+// The sums that byte_products.cc needs.
 void SumCodes(const PanelLayout& p, int64_t groups, WeightPanels& to) {
   if (!to.multiplies_codes || to.bits != 8 || to.run != p.depth) return;
   const int64_t panels = groups * PanelsPerGroup(p);

@@ -7,6 +7,7 @@
 
 #include "math/conv/conv.h"
 #include "math/conv/conv_state.h"
+#include "tests/math/conv/conv_testing.h"
 #include "tests/math/math_testing.h"
 
 namespace anemone::math {
@@ -26,33 +27,6 @@ const StrassenCase kStrassenCases[] = {
     {"passes", {1, 520, 8, 12, 64, 1, {}}},         {"few_left_over", {1, 520, 14, 14, 112, 1, {}}},
 };
 
-std::vector<Half> Input(const ConvShape& s) {
-  return Numbers(s.batch * s.in_channels * s.in_h * s.in_w, 1);
-}
-std::vector<Half> Weights(const ConvShape& s) {
-  return Numbers(s.out_channels * s.in_channels / s.groups, 2);
-}
-
-// The convolution in double.
-std::vector<double> Plain(const ConvShape& s, const std::vector<Half>& x,
-                          const std::vector<Half>& w, const std::vector<float>& bias) {
-  const int64_t in = s.in_channels / s.groups, out = s.out_channels / s.groups;
-  const int64_t plane = s.in_h * s.in_w;
-  std::vector<double> y;
-  for (int64_t row = 0; row < s.batch * s.out_channels; ++row) {
-    const int64_t channel = row % s.out_channels;
-    const int64_t first = row / s.out_channels * s.in_channels + channel / out * in;
-    for (int64_t j = 0; j < plane; ++j) {
-      double sum = bias[channel];
-      for (int64_t k = 0; k < in; ++k) {
-        sum += ToDouble(x[(first + k) * plane + j]) * ToDouble(w[channel * in + k]);
-      }
-      y.push_back(sum);
-    }
-  }
-  return y;
-}
-
 // For sums of up to a thousand products below 1. Without fused multiply-adds the sums of quarters
 // round too.
 constexpr double kSlack = 1e-4;
@@ -60,26 +34,12 @@ constexpr double kSlack = 1e-4;
 class StrassenTest : public testing::TestWithParam<StrassenCase> {};
 
 TEST_P(StrassenTest, IsCloseToThePlainSumOnEveryTarget) {
-  const ConvShape& s = GetParam().shape;
-  const std::vector<Half> x = Input(s), w = Weights(s);
-  const std::vector<float> bias = Floats(s.out_channels, 3);
-  const std::vector<double> want = Plain(s, x, w, bias);
-  std::vector<double> want_relu = want;
-  for (double& value : want_relu) value = std::fmax(value, 0);
-  ForEachSimdTarget([&] {
-    const PackedConv packed = PackConv(s, w, bias);
-    ASSERT_EQ(packed.state().weights->kind, ConvKind::kStrassen);
-    std::vector<Half> y(want.size());
-    Conv(packed, x, absl::MakeSpan(y));
-    ExpectClose(y, want, kSlack);
-    WithRelu(y, [&](const Epilogue& relu) { Conv(packed, x, absl::MakeSpan(y), relu); });
-    ExpectClose(y, want_relu, kSlack);
-  });
+  ExpectCloseToPlainConv(GetParam().shape, ConvKind::kStrassen, kSlack);
 }
 
 TEST_P(StrassenTest, NeitherThreadsNorThePlaceInTheBatchShow) {
   ConvShape s = GetParam().shape;
-  const std::vector<Half> x = Input(s), w = Weights(s);
+  const std::vector<Half> x = ConvInput(s), w = ConvWeightsOf(s);
   const PackedConv packed = PackConv(s, w, {});
   std::vector<Half> one(s.batch * s.out_channels * s.in_h * s.in_w);
   WithThreads(1, [&] { Conv(packed, x, absl::MakeSpan(one)); });
@@ -104,7 +64,7 @@ INSTANTIATE_TEST_SUITE_P(Shapes, StrassenTest, testing::ValuesIn(kStrassenCases)
 
 TEST(Strassen, ClampsWhatItRounds) {
   const ConvShape s{1, 128, 8, 12, 128, 1, {}};
-  const PackedConv packed = PackConv(s, Weights(s), {});
+  const PackedConv packed = PackConv(s, ConvWeightsOf(s), {});
   ASSERT_EQ(packed.state().weights->kind, ConvKind::kStrassen);
   ForEachSimdTarget([&] {
     for (Contents contents : {Contents::kNormal, Contents::kSubnormal, Contents::kSpecial}) {
@@ -124,14 +84,14 @@ TEST(Strassen, LinesThatDifferStayAlone) {
   constexpr int64_t kPlane = 96, kPosition = 50, kChannel = 40;
   const std::vector<float> bias(128, 0.25f);
   for (const float factor : {0.0f, 0x1p-11f, 3e4f, HUGE_VALF}) {
-    std::vector<Half> x = Input(s), w = Weights(s);
+    std::vector<Half> x = ConvInput(s), w = ConvWeightsOf(s);
     for (int64_t k = 0; k < 128; ++k) {
       Half& input = x[k * kPlane + kPosition];
       Half& weight = w[kChannel * 128 + k];
       input = ToHalf(ToFloat(input) * factor);
       weight = ToHalf(ToFloat(weight) * factor);
     }
-    const std::vector<double> want = Plain(s, x, w, bias);
+    const std::vector<double> want = PlainConv(s, x, w, bias);
     ForEachSimdTarget([&] {
       std::vector<Half> y(want.size());
       Conv(PackConv(s, w, bias), x, absl::MakeSpan(y));

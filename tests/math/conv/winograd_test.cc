@@ -9,6 +9,7 @@
 
 #include "math/conv/conv.h"
 #include "math/conv/conv_state.h"
+#include "tests/math/conv/conv_testing.h"
 #include "tests/math/math_testing.h"
 
 namespace anemone::math {
@@ -62,69 +63,25 @@ const WinogradCase kWinogradCases[] = {
     {"five_taps_in_a_column", {1, 64, 83, 1, 48, 1, {5, 1, 1, 1, 1, 1, 2, 0, 2, 0}}},
 };
 
-int64_t Taps(const ConvShape& s) { return s.window.kernel_h * s.window.kernel_w; }
-int64_t WeightCount(const ConvShape& s) {
-  return s.out_channels * (s.in_channels / s.groups) * Taps(s);
-}
-
-// The convolution in double.
-std::vector<double> Plain(const ConvShape& s, const std::vector<Half>& x,
-                          const std::vector<Half>& w, const std::vector<float>& bias) {
-  const int64_t group_in = s.in_channels / s.groups, group_out = s.out_channels / s.groups;
-  const int64_t taps = Taps(s), across = s.window.kernel_w;
-  std::vector<double> y;
-  for (int64_t plane = 0; plane < s.batch * s.out_channels; ++plane) {
-    const int64_t n = plane / s.out_channels, o = plane % s.out_channels;
-    for (int64_t position = 0; position < s.out_h() * s.out_w(); ++position) {
-      double sum = bias[o];
-      for (int64_t k = 0; k < group_in * taps; ++k) {
-        const int64_t row = position / s.out_w() + k % taps / across - s.window.pad_top;
-        const int64_t column = position % s.out_w() + k % across - s.window.pad_left;
-        if (row < 0 || row >= s.in_h || column < 0 || column >= s.in_w) continue;
-        const int64_t channel = n * s.in_channels + o / group_out * group_in + k / taps;
-        sum += ToDouble(x[(channel * s.in_h + row) * s.in_w + column]) *
-               ToDouble(w[o * group_in * taps + k]);
-      }
-      y.push_back(sum);
-    }
-  }
-  return y;
-}
-
 // For sums of hundreds of products below 1, with an error of 1e-6 of the sum of their magnitudes.
 constexpr double kSlack = 3e-4;
 
 class WinogradTest : public testing::TestWithParam<WinogradCase> {};
 
 TEST_P(WinogradTest, IsCloseToThePlainSumOnEveryTarget) {
-  const ConvShape& s = GetParam().shape;
-  const std::vector<Half> x = Numbers(s.batch * s.in_channels * s.in_h * s.in_w, 1);
-  const std::vector<Half> w = Numbers(WeightCount(s), 2);
-  const std::vector<float> bias = Floats(s.out_channels, 3);
-  const std::vector<double> want = Plain(s, x, w, bias);
-  std::vector<double> want_relu = want;
-  for (double& value : want_relu) value = std::fmax(value, 0);
-  ForEachSimdTarget([&] {
-    const PackedConv packed = PackConv(s, w, bias);
-    ASSERT_EQ(packed.state().weights->kind, ConvKind::kWinograd);
-    std::vector<Half> y(want.size());
-    Conv(packed, x, absl::MakeSpan(y));
-    ExpectClose(y, want, kSlack);
-    WithRelu(y, [&](const Epilogue& relu) { Conv(packed, x, absl::MakeSpan(y), relu); });
-    ExpectClose(y, want_relu, kSlack);
-  });
+  ExpectCloseToPlainConv(GetParam().shape, ConvKind::kWinograd, kSlack);
 }
 
 // Rows of tiles with large inputs are not transformed: some rows, and all of them. The sums of the
 // large products are rounded to about 1e-7 of 1e5.
 TEST_P(WinogradTest, LargeInputsAreSummedDirectly) {
   const ConvShape& s = GetParam().shape;
-  const std::vector<Half> w = Numbers(WeightCount(s), 2);
+  const std::vector<Half> w = ConvWeightsOf(s);
   const std::vector<float> bias = Floats(s.out_channels, 3);
   for (const size_t step : {size_t{37}, size_t{2000}}) {
-    std::vector<Half> x = Numbers(s.batch * s.in_channels * s.in_h * s.in_w, 1);
+    std::vector<Half> x = ConvInput(s);
     for (size_t i = 5; i < x.size(); i += step) x[i] = ToHalf(i % 2 == 0 ? 17000.0f : -20000.0f);
-    const std::vector<double> want = Plain(s, x, w, bias);
+    const std::vector<double> want = PlainConv(s, x, w, bias);
     ForEachSimdTarget([&] {
       std::vector<Half> y(want.size());
       Conv(PackConv(s, w, bias), x, absl::MakeSpan(y));
@@ -135,9 +92,9 @@ TEST_P(WinogradTest, LargeInputsAreSummedDirectly) {
 
 TEST_P(WinogradTest, ThreadsDoNotShow) {
   const ConvShape& s = GetParam().shape;
-  std::vector<Half> x = Numbers(s.batch * s.in_channels * s.in_h * s.in_w, 1);
-  const PackedConv packed = PackConv(s, Numbers(WeightCount(s), 2), {});
-  std::vector<Half> one(s.batch * s.out_channels * s.out_h() * s.out_w());
+  std::vector<Half> x = ConvInput(s);
+  const PackedConv packed = PackConv(s, ConvWeightsOf(s), {});
+  std::vector<Half> one(OutputsOf(s));
   for (const float first : {0.5f, 60000.0f}) {  // 60000 is too large for the transform
     x[0] = ToHalf(first);
     WithThreads(1, [&] { Conv(packed, x, absl::MakeSpan(one)); });
@@ -168,12 +125,12 @@ INSTANTIATE_TEST_SUITE_P(Shapes, WinogradTest, testing::ValuesIn(CasesHere()),
 
 TEST(Winograd, ClampsWhatItRounds) {
   const ConvShape s{1, 32, 15, 17, 32, 1, Pads(1, 1, 1, 1)};
-  const PackedConv packed = PackConv(s, Numbers(WeightCount(s), 2), {});
+  const PackedConv packed = PackConv(s, ConvWeightsOf(s), {});
   ASSERT_EQ(packed.state().weights->kind, ConvKind::kWinograd);
   ForEachSimdTarget([&] {
     for (Contents contents : {Contents::kNormal, Contents::kSubnormal, Contents::kSpecial}) {
       const std::vector<Half> x = Numbers(s.batch * s.in_channels * s.in_h * s.in_w, 1, contents);
-      std::vector<Half> y(s.batch * s.out_channels * s.out_h() * s.out_w());
+      std::vector<Half> y(OutputsOf(s));
       ExpectClamped(
           y, [&](const Epilogue& epilogue) { Conv(packed, x, absl::MakeSpan(y), epilogue); });
     }
@@ -183,13 +140,13 @@ TEST(Winograd, ClampsWhatItRounds) {
 // An infinity or a very large number must not change results that do not depend on it.
 TEST(Winograd, LargeNumbersDoNotSpread) {
   const ConvShape s{1, 32, 16, 16, 32, 1, Pads(1, 1, 1, 1)};
-  const std::vector<Half> w = Numbers(WeightCount(s), 2);
+  const std::vector<Half> w = ConvWeightsOf(s);
   const std::vector<float> bias = Floats(32, 3);
   for (const float large : {HUGE_VALF, -60000.0f}) {
     std::vector<Half> x = Numbers(32 * 256, 1);
     // Every row of tiles reads one of them.
     for (int64_t at : {0, 100, 170, 32 * 256 - 1}) x[at] = ToHalf(large);
-    const std::vector<double> want = Plain(s, x, w, bias);
+    const std::vector<double> want = PlainConv(s, x, w, bias);
     ForEachSimdTarget([&] {
       std::vector<Half> y(want.size());
       Conv(PackConv(s, w, bias), x, absl::MakeSpan(y));
@@ -200,7 +157,7 @@ TEST(Winograd, LargeNumbersDoNotSpread) {
 
 TEST(Winograd, IsNotForLargeWeights) {
   const ConvShape s{1, 32, 16, 16, 32, 1, Pads(1, 1, 1, 1)};
-  std::vector<Half> w = Numbers(WeightCount(s), 2);
+  std::vector<Half> w = ConvWeightsOf(s);
   w[77] = ToHalf(HUGE_VALF);
   EXPECT_EQ(PackConv(s, w, {}).state().weights->kind, ConvKind::kPanels);
 }
