@@ -253,14 +253,9 @@ TEST(ByteProductsTest, ThreadsDoNotChangeTheResult) {
   const ByteWeights w(s.n, s.k, true, false, 2);
   const PackedMatrix b = PackMatrix(s.k, s.n, MatrixOrder::kColumnMajor, w.reader(), &w.coded);
   const std::vector<Half> a = ValuesOf(kGrids[0], Codes(s.m * s.k, 1));
-  std::vector<std::vector<Half>> results;
-  for (const int threads : {1, 3}) {
-    WithThreads(threads, [&] {
-      std::vector<Half>& c = results.emplace_back(s.m * s.n);
-      Gemm(s, a, RowMajor(s.k), b, {}, absl::MakeSpan(c), RowMajor(s.n), {}, &kGrids[0]);
-    });
-  }
-  ExpectSame(results[1], results[0]);
+  ExpectThreadsDoNotShow(s.m * s.n, [&](absl::Span<Half> c) {
+    Gemm(s, a, RowMajor(s.k), b, {}, c, RowMajor(s.n), {}, &kGrids[0]);
+  });
 }
 
 TEST(ByteProductsTest, ThreadsDoNotChangeConvolutions) {
@@ -272,13 +267,8 @@ TEST(ByteProductsTest, ThreadsDoNotChangeConvolutions) {
   const ByteWeights w(s.out_channels, s.in_channels * 9, true, false, 2);
   const PackedConv conv = PackConv(s, w.reader(), {}, &w.coded, {}, &kGrids[0]);
   const std::vector<Half> x = ValuesOf(kGrids[0], Codes(s.in_channels * s.in_h * s.in_w, 1));
-  std::vector<std::vector<Half>> results;
-  for (const int threads : {1, 3}) {
-    WithThreads(threads, [&] {
-      Conv(conv, x, absl::MakeSpan(results.emplace_back(s.out_channels * s.out_h() * s.out_w())));
-    });
-  }
-  ExpectSame(results[1], results[0]);
+  ExpectThreadsDoNotShow(s.out_channels * s.out_h() * s.out_w(),
+                         [&](absl::Span<Half> y) { Conv(conv, x, y); });
 }
 
 }  // namespace

@@ -124,6 +124,19 @@ inline void ExpectSame(const std::vector<Half>& actual, const std::vector<Half>&
   }
 }
 
+// compute(y) writes the same bits with one thread and with several. Returns them.
+inline std::vector<Half> ExpectThreadsDoNotShow(
+    int64_t count, const std::function<void(absl::Span<Half>)>& compute) {
+  std::vector<Half> one(count);
+  WithThreads(1, [&] { compute(absl::MakeSpan(one)); });
+  for (const int threads : {2, 3, 5}) {
+    std::vector<Half> many(count);
+    WithThreads(threads, [&] { compute(absl::MakeSpan(many)); });
+    ExpectSame(many, one);
+  }
+  return one;
+}
+
 // Checks that `body` with an epilogue that begins with a clamp gives the same `result` as `body`
 // without an epilogue, clamped afterwards, and that the epilogue finishes each element exactly
 // once.
