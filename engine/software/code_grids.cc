@@ -36,7 +36,7 @@ std::optional<math::ElementStep> TakeStep(const Network& network,
 
 }  // namespace
 
-std::optional<math::CodeGrid> GridOf(const Network& network, absl::Span<const Prepared> prepared,
+std::optional<math::CodeGrid> CodeGridOf(const Network& network, absl::Span<const Prepared> prepared,
                                      const Operand& operand) {
   constexpr float kMostCode = 255;
   Operand at = BehindMoves(network, operand);

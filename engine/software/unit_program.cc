@@ -32,7 +32,7 @@ bool ReadsGrids(const Unit& unit) { return static_cast<bool>(unit.kind->macs); }
 bool SameGrids(const Network& network, absl::Span<const Prepared> prepared, const Unit& a,
                const Unit& b) {
   const auto same = [&](const Operand& x, const Operand& y) {
-    return GridOf(network, prepared, x) == GridOf(network, prepared, y);
+    return CodeGridOf(network, prepared, x) == CodeGridOf(network, prepared, y);
   };
   return !ReadsGrids(a) ||
          std::equal(a.bottoms.begin(), a.bottoms.end(), b.bottoms.begin(), b.bottoms.end(), same);
@@ -84,7 +84,7 @@ absl::StatusOr<Prepared> PrepareUnit(const Network& network, const Unit& unit,
   std::vector<Bottom> bottoms = network.BottomsOf(unit);
   if (ReadsGrids(unit)) {
     for (size_t i = 0; i < bottoms.size(); ++i) {
-      bottoms[i].grid = GridOf(network, prepared, unit.bottoms[i]);
+      bottoms[i].grid = CodeGridOf(network, prepared, unit.bottoms[i]);
     }
   }
   auto made = unit.kind->Prepare(unit.params.get(), bottoms, unit.weights);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -44,7 +45,7 @@ math::ConvTransposeShape TransposedShape(const ConvParams& p, const Dims& in) {
 // The packed form of the kernel, which is read only once.
 Prepared Packed(const ConvParams& p, const Dims& in, math::HalfReader kernel,
                 absl::Span<const float> bias, const math::CodedWeights* coded = nullptr,
-                math::ConstantId id = {}, const math::CodeGrid* grid = nullptr) {
+                math::ConstantId id = {}, std::optional<math::CodeGrid> grid = std::nullopt) {
   if (!p.transposed()) {
     return std::make_shared<math::PackedConv>(
         math::PackConv(ShapeFor<math::ConvShape>(p, in), kernel, bias, coded, id, grid));
@@ -153,7 +154,7 @@ absl::StatusOr<Prepared> PrepareConv(const ConvParams& p, Bottoms in,
   const math::CodedWeights coded = CodedFormOf(weight);
   return Packed(
       p, x, [&](int64_t first, absl::Span<math::Half> to) { ReadHalves(weight, first, to); }, bias,
-      &coded, is_turned ? id.Derived({x.c()}) : id, in[0].grid ? &*in[0].grid : nullptr);
+      &coded, is_turned ? id.Derived({x.c()}) : id, in[0].grid);
 }
 
 void ComputeConv(const ConvParams& p, const void* prepared, absl::Span<const ConstView> in,

@@ -119,10 +119,6 @@ absl::Status Complete(MatMulParams& p, Bottoms in, absl::Span<const Tensor> weig
 struct PreparedProduct {
   std::optional<math::CodeGrid> a_grid, b_grid;
   math::PackedMatrix b;
-
-  static const math::CodeGrid* In(const std::optional<math::CodeGrid>& grid) {
-    return grid ? &*grid : nullptr;
-  }
 };
 
 absl::StatusOr<Prepared> Prepare(const MatMulParams& p, Bottoms in,
@@ -149,17 +145,16 @@ void Compute(const MatMulParams& p, const void* prepared, absl::Span<const Const
              const math::Epilogue& epilogue) {
   const Dims& a = in[0].dims;
   const auto& product = *static_cast<const PreparedProduct*>(prepared);
-  const math::CodeGrid* a_grid = PreparedProduct::In(product.a_grid);
   if (p.b) {  // one matrix for all batches: every row along W is a row of A
     const int64_t rows = a.c() * a.h();
     math::Gemm({.m = rows, .k = a.w(), .n = p.b->n, .batch = {1, 1, a.n()}}, in[0].span(),
                math::RowMajor(a.w(), rows), product.b, {}, out.span(), math::RowMajor(p.b->n, rows),
-               epilogue, a_grid);
+               epilogue, product.a_grid);
     return;
   }
   math::Gemm({.m = a.c(), .k = a.w(), .n = out.dims.w(), .batch = {1, out.dims.n(), out.dims.h()}},
              in[0].span(), LayoutOf(a), in[1].span(), LayoutOf(in[1].dims), {}, out.span(),
-             LayoutOf(out.dims), epilogue, {a_grid, PreparedProduct::In(product.b_grid)});
+             LayoutOf(out.dims), epilogue, {product.a_grid, product.b_grid});
 }
 
 void Exact(const MatMulParams& p, const ExactUnit& unit, absl::Span<const ConstView> in, View out) {

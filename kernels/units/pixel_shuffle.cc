@@ -97,6 +97,7 @@ const FormRules& RulesOf(Form form) {
       {rule::kSpaceToBatchFactor, rule::kSpaceToBatchDepth, &rule::kSpaceToBatchExtent},
       {rule::kBatchToSpaceFactor, rule::kBatchToSpaceDepth, &rule::kBatchToSpaceBatch},
   };
+  static_assert(std::size(rules) == static_cast<size_t>(Form::kBatchToSpace) + 1);
   return rules[static_cast<size_t>(form)];
 }
 

@@ -51,8 +51,11 @@ int64_t PackedConv::bytes() const {
   const int64_t halves = weights.winograd.size();
   const size_t sparse = weights.sparse.taps.size() * sizeof(SparseTap) +
                         weights.sparse.begins.size() * sizeof(int64_t);
-  const auto codes = static_cast<int64_t>(weights.bytes.codes.size() * sizeof(uint32_t));
-  return static_cast<int64_t>(sparse) + codes + weights.panels.bytes() +
+  const ByteRows& rows = weights.bytes;
+  const size_t codes = rows.codes.size() * sizeof(uint32_t) +
+                       (rows.zeros.size() + rows.sums.size()) * sizeof(int32_t) +
+                       rows.scales.size() * sizeof(float);
+  return static_cast<int64_t>(sparse + codes) + weights.panels.bytes() +
          halves * static_cast<int64_t>(sizeof(Half)) +
          static_cast<int64_t>(floats * sizeof(float)) + weights.matrix.bytes();
 }
@@ -106,7 +109,7 @@ bool IsCoded(const CodedWeights* coded) {
 // Compressed weights stay compressed: strassen_conv.cc and sparse.cc cannot read them. Those of 8
 // bits, with scales or a palette, become Halfs where Winograd's products are faster: they save more
 // time than half of the memory is worth.
-ConvKind ChooseKind(const ConvGeometry& g, const CodedWeights* coded, const CodeGrid* grid) {
+ConvKind ChooseKind(const ConvGeometry& g, const CodedWeights* coded, std::optional<CodeGrid> grid) {
   if (g.group_in == 1 && g.group_out <= kPanelRows && g.taps() > 0) return ConvKind::kDepthwise;
   if (g.positions() > kThinPositions && BytesPay(g, coded, grid)) return ConvKind::kBytes;
   const bool is_coded = IsCoded(coded);
@@ -174,12 +177,12 @@ ConvWeights PackWeights(ConvKind kind, const ConvGeometry& geometry, HalfReader 
 
 PackedConv PackGeometry(const ConvGeometry& geometry, HalfReader weights,
                         absl::Span<const float> bias, const CodedWeights* coded, ConstantId id,
-                        const CodeGrid* grid) {
+                        std::optional<CodeGrid> grid) {
   const int64_t channels = geometry.groups * geometry.group_out;
   assert(bias.empty() || static_cast<int64_t>(bias.size()) == channels);
   auto state = std::make_unique<PackedConv::State>();
   state->geometry = geometry;
-  if (grid != nullptr) state->grid = *grid;
+  state->grid = grid;
   state->bias.assign(bias.begin(), bias.end());
   state->bias.resize(channels, 0.0f);
   // -0 becomes +0, so that no sum is -0 after the bias is added; sums of winograd.cc may be -0.
@@ -194,7 +197,7 @@ PackedConv PackGeometry(const ConvGeometry& geometry, HalfReader weights,
 }
 
 PackedConv PackConv(const ConvShape& shape, HalfReader weights, absl::Span<const float> bias,
-                    const CodedWeights* coded, ConstantId id, const CodeGrid* grid) {
+                    const CodedWeights* coded, ConstantId id, std::optional<CodeGrid> grid) {
   ConvGeometry g;
   const Window& w = shape.window;
   g.batch = shape.batch;
@@ -345,7 +348,7 @@ void RunPanels(const PackedConv::State& state, const Half* x, Half* y, const Epi
       block.geometry = &g;
       block.weights = &state.weights->panels;
       block.bytes = &state.weights->bytes;
-      block.grid = state.input_grid();
+      block.grid = state.grid;
       block.first_panel = group * panels;
       block.bias = state.bias.data() + group * g.group_out;
       block.x = x + copy * g.group_in * g.in_h * g.in_w;
@@ -404,7 +407,7 @@ void RunThinImages(const PackedConv::State& state, const Half* x, absl::Span<Hal
   const ConvGeometry& g = state.geometry;
   const CallScratch<Half> product(static_cast<int64_t>(y.size()));
   Gemm(ThinShape(g), UnfoldRows(g, x), RowMajor(g.depth()), state.weights->matrix, state.bias,
-       product.span(), RowMajor(g.group_out), {}, state.input_grid());
+       product.span(), RowMajor(g.group_out), {}, state.grid);
   Transpose({g.batch, 1, 1, g.positions(), g.group_out}, {0, 1, 2, 4, 3}, product.span(), y);
 }
 
@@ -424,7 +427,7 @@ void RunThin(const PackedConv::State& state, const Half* x, Half* y, const Epilo
     if (g.pointwise()) a_layout = {1, g.positions(), {}};
   }
   Gemm(ThinShape(g), a, a_layout, state.weights->matrix, state.bias, c, c_layout, epilogue,
-       state.input_grid());
+       state.grid);
 }
 
 void RunChannelBlocks(const PackedConv::State& state, const Half* x, Half* y,

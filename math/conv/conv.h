@@ -34,6 +34,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "absl/types/span.h"
 #include "math/conv/window.h"
@@ -88,10 +89,10 @@ class PackedConv {
 
 // `bias` is empty or has out_channels values. `coded` is the compressed form of the same weights,
 // or null. Compressed weights stay compressed (weight_panels.h). `id` is that of the weights.
-// `grid` is that of all values of the input, or null.
+// `grid` is that of all values of the input, if they have one.
 PackedConv PackConv(const ConvShape& shape, HalfReader weights, absl::Span<const float> bias,
                     const CodedWeights* coded = nullptr, ConstantId id = {},
-                    const CodeGrid* grid = nullptr);
+                    std::optional<CodeGrid> grid = std::nullopt);
 PackedConv PackConv(const ConvShape& shape, absl::Span<const Half> weights,
                     absl::Span<const float> bias);
 // Rounds the weights to Half first, because the engine stores them as fp16.

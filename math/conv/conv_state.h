@@ -98,14 +98,13 @@ struct PackedConv::State {
   std::shared_ptr<const ConvWeights> weights = std::make_shared<const ConvWeights>();
   std::vector<float> bias;       // one per output channel
   std::optional<CodeGrid> grid;  // of the input
-  const CodeGrid* input_grid() const { return grid ? &*grid : nullptr; }
 };
 
 // `weights` has the shape (groups * group_out, group_in, kernel_h, kernel_w). For `coded`, `id` and
 // `grid`, see PackConv().
 PackedConv PackGeometry(const ConvGeometry& geometry, HalfReader weights,
                         absl::Span<const float> bias, const CodedWeights* coded = nullptr,
-                        ConstantId id = {}, const CodeGrid* grid = nullptr);
+                        ConstantId id = {}, std::optional<CodeGrid> grid = std::nullopt);
 
 // The layout of a stage: the input rows and columns that a run of output positions reads, copied
 // once as float, with their padding. Columns are split by column modulo stride, so that each tap of
@@ -159,7 +158,7 @@ struct ConvBlock {
   const ConvGeometry* geometry;
   const WeightPanels* weights;  // [channel / 4][depth][4], or for kMatrix [channel / 48][..]
   const ByteRows* bytes;        // kBytes
-  const CodeGrid* grid;         // kBytes: of the input
+  std::optional<CodeGrid> grid;  // kBytes: of the input
   int64_t first_panel;          // first panel of the group in `weights`
   const float* bias;            // at the first channel of the group
   const Half* x;                // at the first channel of the group
@@ -184,7 +183,7 @@ std::vector<uint8_t> EvenRows(const ConvGeometry& g, const WeightPanels& panels)
 void RunStrassen(const PackedConv::State& state, const Half* x, Half* y, const Epilogue& epilogue);
 
 // kBytes (byte_conv.cc).
-bool BytesPay(const ConvGeometry& g, const CodedWeights* coded, const CodeGrid* grid);
+bool BytesPay(const ConvGeometry& g, const CodedWeights* coded, std::optional<CodeGrid> grid);
 ByteRows PackBytes(const ConvGeometry& g, const CodedWeights& coded);
 void ComputeBytes(const ConvBlock& block);
 

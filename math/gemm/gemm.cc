@@ -260,7 +260,7 @@ void Gemm(const GemmShape& shape, absl::Span<const Half> a, const MatrixLayout& 
 
 void Gemm(const GemmShape& shape, absl::Span<const Half> a, const MatrixLayout& a_layout,
           const PackedMatrix& b, absl::Span<const float> bias, absl::Span<Half> c,
-          const MatrixLayout& c_layout, const Epilogue& epilogue, const CodeGrid* a_grid) {
+          const MatrixLayout& c_layout, const Epilogue& epilogue, std::optional<CodeGrid> a_grid) {
   assert(shape.k == b.state().k && shape.n == b.state().n);
   GemmOperands operands = Operands(shape, a, a_layout, bias, c, c_layout, epilogue);
   operands.a_grid = a_grid;

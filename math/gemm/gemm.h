@@ -26,6 +26,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "absl/types/span.h"
 #include "math/core/epilogue.h"
@@ -98,9 +99,9 @@ PackedMatrix PackMatrix(int64_t k, int64_t n, MatrixOrder order, HalfReader valu
 PackedMatrix PackMatrix(int64_t k, int64_t n, MatrixOrder order, absl::Span<const Half> values);
 PackedMatrix PackMatrix(int64_t k, int64_t n, MatrixOrder order, absl::Span<const float> values);
 
-// The grids of all values of the operands, or null if there is none.
+// The grids of all values of the operands, if they have one.
 struct OperandGrids {
-  const CodeGrid *a = nullptr, *b = nullptr;
+  std::optional<CodeGrid> a = std::nullopt, b = std::nullopt;
 };
 
 // Spans start at element (0, 0) of batch (0, 0, 0). `bias` is empty or has n values. `c` must not
@@ -115,7 +116,7 @@ void Gemm(const GemmShape& shape, absl::Span<const Half> a, const MatrixLayout& 
 void Gemm(const GemmShape& shape, absl::Span<const Half> a, const MatrixLayout& a_layout,
           const PackedMatrix& b, absl::Span<const float> bias, absl::Span<Half> c,
           const MatrixLayout& c_layout, const Epilogue& epilogue = {},
-          const CodeGrid* a_grid = nullptr);
+          std::optional<CodeGrid> a_grid = std::nullopt);
 
 }  // namespace anemone::math
 

@@ -4,6 +4,7 @@
 #define ANEMONE_MATH_GEMM_GEMM_OPERANDS_H_
 
 #include <cstdint>
+#include <optional>
 
 #include "math/core/epilogue.h"
 #include "math/core/half.h"
@@ -21,8 +22,8 @@ struct GemmOperands {
   const Half* b = nullptr;  // B is either here, with strides,
   int64_t b_row = 0, b_column = 0;
   const WeightPanels* b_panels = nullptr;  // or here, packed as [n / 48][k][48]
-  const CodeGrid* a_grid = nullptr;        // of all values of A, or null
-  const CodeGrid* b_grid = nullptr;        // of all values of `b`, or null
+  std::optional<CodeGrid> a_grid;          // of all values of A
+  std::optional<CodeGrid> b_grid;          // of all values of `b`
   const float* bias = nullptr;
   Half* c = nullptr;
   int64_t c_row = 0, c_column = 0;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <random>
 #include <vector>
 
@@ -96,7 +97,7 @@ void CheckWeights(const CodeGrid& grid, const GemmShape& s, bool is_signed, bool
   }
   const PackedMatrix b = PackMatrix(s.k, s.n, MatrixOrder::kColumnMajor, w.reader(), &w.coded);
   Gemm(s, ValuesOf(grid, codes), RowMajor(s.k), b, bias, absl::MakeSpan(got), RowMajor(s.n), {},
-       &grid);
+       grid);
   ExpectSame(got, want);
 }
 
@@ -128,7 +129,7 @@ TEST(ByteProductsTest, SumsOfTheMostTermsDoNotOverflow) {
     const PackedMatrix b = PackMatrix(k, 1, MatrixOrder::kColumnMajor, w.reader(), &w.coded);
     std::vector<Half> got(1);
     Gemm({.m = 1, .k = k, .n = 1}, ValuesOf(grid, std::vector<int>(k, low == 0 ? 255 : 0)),
-         RowMajor(k), b, {}, absl::MakeSpan(got), RowMajor(1), {}, &grid);
+         RowMajor(k), b, {}, absl::MakeSpan(got), RowMajor(1), {}, grid);
     const float sum = static_cast<float>(low == 0 ? 255 : low) * 255.0f * static_cast<float>(k);
     EXPECT_EQ(got[0], ToHalf(sum * 0x1p-24f));
   }
@@ -154,7 +155,7 @@ TEST(ByteProductsTest, OfTwoOperandsOnGridsAreExactSums) {
               }
             }
             Gemm(s, ValuesOf(a_grid, a), RowMajor(k, m), ValuesOf(b_grid, b), RowMajor(n, k), {},
-                 absl::MakeSpan(got), RowMajor(n, m), {}, {&a_grid, &b_grid});
+                 absl::MakeSpan(got), RowMajor(n, m), {}, {a_grid, b_grid});
             ExpectSame(got, want);
           }
         }
@@ -187,7 +188,7 @@ void CheckConv(const CodeGrid& grid, const ConvShape& s, bool is_signed, bool ha
     }
     want.push_back(ToHalf(static_cast<float>(sum) * (grid.scale * w.scales[o]) + bias[o]));
   }
-  const PackedConv conv = PackConv(s, w.reader(), bias, &w.coded, {}, &grid);
+  const PackedConv conv = PackConv(s, w.reader(), bias, &w.coded, {}, grid);
   EXPECT_EQ(conv.state().weights->kind,
             s.out_h() * s.out_w() > 8 ? ConvKind::kBytes : ConvKind::kMatrix);
   std::vector<Half> got(want.size());
@@ -236,16 +237,16 @@ TEST(ByteProductsTest, ConvolutionsAreExactSums) {
 
 TEST(ByteProductsTest, OtherConvolutionsAreNotOfBytes) {
   const CodeGrid grid = kGrids[0];
-  const auto kind = [&](const ConvShape& shape, const CodeGrid* of_input) {
+  const auto kind = [&](const ConvShape& shape, std::optional<CodeGrid> of_input) {
     const ByteWeights w(shape.out_channels, shape.in_channels / shape.groups, true, false, 2);
     return PackConv(shape, w.reader(), {}, &w.coded, {}, of_input).state().weights->kind;
   };
   ConvShape shape{.in_channels = 8, .in_h = 6, .in_w = 7, .out_channels = 8};
-  EXPECT_NE(kind(shape, nullptr), ConvKind::kBytes);
+  EXPECT_NE(kind(shape, std::nullopt), ConvKind::kBytes);
   shape.groups = 2;
-  EXPECT_NE(kind(shape, &grid), ConvKind::kBytes);
+  EXPECT_NE(kind(shape, grid), ConvKind::kBytes);
   shape = {.in_channels = 2, .in_h = 6, .in_w = 7, .out_channels = 8};
-  EXPECT_NE(kind(shape, &grid), ConvKind::kBytes);
+  EXPECT_NE(kind(shape, grid), ConvKind::kBytes);
 }
 
 TEST(ByteProductsTest, ThreadsDoNotChangeTheResult) {
@@ -254,7 +255,7 @@ TEST(ByteProductsTest, ThreadsDoNotChangeTheResult) {
   const PackedMatrix b = PackMatrix(s.k, s.n, MatrixOrder::kColumnMajor, w.reader(), &w.coded);
   const std::vector<Half> a = ValuesOf(kGrids[0], Codes(s.m * s.k, 1));
   ExpectThreadsDoNotShow(s.m * s.n, [&](absl::Span<Half> c) {
-    Gemm(s, a, RowMajor(s.k), b, {}, c, RowMajor(s.n), {}, &kGrids[0]);
+    Gemm(s, a, RowMajor(s.k), b, {}, c, RowMajor(s.n), {}, kGrids[0]);
   });
 }
 
@@ -265,7 +266,7 @@ TEST(ByteProductsTest, ThreadsDoNotChangeConvolutions) {
                     .out_channels = 40,
                     .window = {.kernel_h = 3, .kernel_w = 3, .pad_top = 1, .pad_left = 1}};
   const ByteWeights w(s.out_channels, s.in_channels * 9, true, false, 2);
-  const PackedConv conv = PackConv(s, w.reader(), {}, &w.coded, {}, &kGrids[0]);
+  const PackedConv conv = PackConv(s, w.reader(), {}, &w.coded, {}, kGrids[0]);
   const std::vector<Half> x = ValuesOf(kGrids[0], Codes(s.in_channels * s.in_h * s.in_w, 1));
   ExpectThreadsDoNotShow(s.out_channels * s.out_h() * s.out_w(),
                          [&](absl::Span<Half> y) { Conv(conv, x, y); });
