@@ -36,8 +36,9 @@ std::optional<math::ElementStep> TakeStep(const Network& network,
 
 }  // namespace
 
-std::optional<math::CodeGrid> CodeGridOf(const Network& network, absl::Span<const Prepared> prepared,
-                                     const Operand& operand) {
+std::optional<math::CodeGrid> CodeGridOf(const Network& network,
+                                         absl::Span<const Prepared> prepared,
+                                         const Operand& operand) {
   constexpr float kMostCode = 255;
   Operand at = BehindMoves(network, operand);
   const auto scaled = TakeStep(network, prepared, StepKind::kAffine, at);

@@ -15,8 +15,9 @@ namespace anemone {
 
 // The grid of all values of an operand; nullopt if it has none. `prepared` has the data of the
 // units up to the operand.
-std::optional<math::CodeGrid> CodeGridOf(const Network& network, absl::Span<const Prepared> prepared,
-                                     const Operand& operand);
+std::optional<math::CodeGrid> CodeGridOf(const Network& network,
+                                         absl::Span<const Prepared> prepared,
+                                         const Operand& operand);
 
 }  // namespace anemone
 

@@ -167,9 +167,9 @@ HWY_EXPORT(ComputeByteBlock);
 bool BytesPay(const ConvGeometry& g, const CodedWeights* coded, std::optional<CodeGrid> grid) {
   // With one or two channels, most of a word is empty.
   constexpr int64_t kLeastChannels = 3;
-  if (!grid || coded == nullptr || coded->form != WeightForm::kAffine ||
-      coded->bits != 8 || g.groups != 1 || g.group_in < kLeastChannels || !g.dense_output() ||
-      g.depth() == 0 || g.depth() > kMostByteTerms) {
+  if (!grid || coded == nullptr || coded->form != WeightForm::kAffine || coded->bits != 8 ||
+      g.groups != 1 || g.group_in < kLeastChannels || !g.dense_output() || g.depth() == 0 ||
+      g.depth() > kMostByteTerms) {
     return false;
   }
   const int least = coded->is_signed ? -128 : 0;

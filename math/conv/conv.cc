@@ -109,7 +109,8 @@ bool IsCoded(const CodedWeights* coded) {
 // Compressed weights stay compressed: strassen_conv.cc and sparse.cc cannot read them. Those of 8
 // bits, with scales or a palette, become Halfs where Winograd's products are faster: they save more
 // time than half of the memory is worth.
-ConvKind ChooseKind(const ConvGeometry& g, const CodedWeights* coded, std::optional<CodeGrid> grid) {
+ConvKind ChooseKind(const ConvGeometry& g, const CodedWeights* coded,
+                    std::optional<CodeGrid> grid) {
   if (g.group_in == 1 && g.group_out <= kPanelRows && g.taps() > 0) return ConvKind::kDepthwise;
   if (g.positions() > kThinPositions && BytesPay(g, coded, grid)) return ConvKind::kBytes;
   const bool is_coded = IsCoded(coded);

@@ -156,13 +156,13 @@ void ForBands(const ConvGeometry& g, int64_t planes, int64_t row_cost, const Bod
 // The work of one task: some output channels at some positions, in one group of one image.
 struct ConvBlock {
   const ConvGeometry* geometry;
-  const WeightPanels* weights;  // [channel / 4][depth][4], or for kMatrix [channel / 48][..]
-  const ByteRows* bytes;        // kBytes
+  const WeightPanels* weights;   // [channel / 4][depth][4], or for kMatrix [channel / 48][..]
+  const ByteRows* bytes;         // kBytes
   std::optional<CodeGrid> grid;  // kBytes: of the input
-  int64_t first_panel;          // first panel of the group in `weights`
-  const float* bias;            // at the first channel of the group
-  const Half* x;                // at the first channel of the group
-  Half* y;                      // at the first channel of the group
+  int64_t first_panel;           // first panel of the group in `weights`
+  const float* bias;             // at the first channel of the group
+  const Half* x;                 // at the first channel of the group
+  Half* y;                       // at the first channel of the group
   Epilogue epilogue;
   int64_t channel, channels;
   int64_t position, positions;

@@ -180,9 +180,8 @@ bool MultipliesBytes() { return UsesVnni() && HWY_DYNAMIC_DISPATCH(HasByteKernel
 
 bool BytesPay(const GemmOperands& g) {
   if (!g.a_grid || g.c_column != 1 || g.k == 0 || g.k > kMostByteTerms) return false;
-  const bool has_codes = g.b_panels != nullptr
-                             ? g.b_panels->code_sums.size() != 0
-                             : g.b_grid && g.b_column == 1 && g.m > kTileRows;
+  const bool has_codes = g.b_panels != nullptr ? g.b_panels->code_sums.size() != 0
+                                               : g.b_grid && g.b_column == 1 && g.m > kTileRows;
   return has_codes && MultipliesBytes();
 }
 

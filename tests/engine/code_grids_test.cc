@@ -37,7 +37,8 @@ TEST(CodeGrids, OfStepsOfEightBits) {
 
 TEST(CodeGrids, HaveAHalfOfTheirOwnForEachCode) {
   EXPECT_NE(GridOfSteps(0x1p-14, -128, 127), std::nullopt);
-  EXPECT_EQ(GridOfSteps(0x1p-15, -128, 127), std::nullopt) << "the values of the first codes are subnormal";
+  EXPECT_EQ(GridOfSteps(0x1p-15, -128, 127), std::nullopt)
+      << "the values of the first codes are subnormal";
   EXPECT_NE(GridOfSteps(256, 0, 255), std::nullopt);
   EXPECT_EQ(GridOfSteps(258, 0, 255), std::nullopt) << "the largest value is above 65504";
   EXPECT_EQ(GridOfSteps(512, -128, 10), std::nullopt) << "the least value is below -65504";

@@ -109,8 +109,9 @@ TEST(Transpose, AllPermutationsOfAnySizes) {
 TEST(Transpose, ThreadsDoNotShow) {
   const Extents extents = {1, 3, 4, 100, 130};
   const std::vector<Half> in = Numbers(Count(extents));
-  ExpectThreadsDoNotShow(
-      Count(extents), [&](absl::Span<Half> out) { Transpose(extents, {1, 0, 4, 3, 2}, in, out); });
+  ExpectThreadsDoNotShow(Count(extents), [&](absl::Span<Half> out) {
+    Transpose(extents, {1, 0, 4, 3, 2}, in, out);
+  });
 }
 
 TEST(Copy, SliceWithStepsForwardAndBack) {

@@ -194,9 +194,8 @@ TEST(Elementwise, SelectMovesBits) {
 TEST(Elementwise, ThreadsDoNotShow) {
   const Extents e = {1, 1, 64, 60, 60}, channel = {1, 1, 64, 1, 1};
   const std::vector<Half> a = Numbers(Count(e), 1), b = Numbers(64, 2);
-  ExpectThreadsDoNotShow(Count(e), [&](absl::Span<Half> y) {
-    Binary(BinaryOp::kDiv, a, e, b, channel, y, e);
-  });
+  ExpectThreadsDoNotShow(
+      Count(e), [&](absl::Span<Half> y) { Binary(BinaryOp::kDiv, a, e, b, channel, y, e); });
 }
 
 }  // namespace

@@ -153,9 +153,9 @@ TEST(Reduce, ThreadsDoNotShow) {
   const Extents extents = {1, 1, 64, 50, 50};
   const std::vector<Half> x = Numbers(Count(extents));
   for (AxisSet axes : {AxisSet({kAxisH, kAxisW}), AxisSet({kAxisC}), AxisSet({kAxisC, kAxisW})}) {
-    ExpectThreadsDoNotShow(
-        Count(Reduced(extents, axes)),
-        [&](absl::Span<Half> y) { Reduce(ReduceOp::kSum, extents, axes, x, y); });
+    ExpectThreadsDoNotShow(Count(Reduced(extents, axes)), [&](absl::Span<Half> y) {
+      Reduce(ReduceOp::kSum, extents, axes, x, y);
+    });
   }
 }
 

@@ -96,9 +96,9 @@ TEST_P(SdpaTest, EqualsThePlainForm) {
   const std::vector<Half> v = Numbers(s.batch * s.keys * s.heads * s.value_dim, 3);
   const std::vector<double> want = Reference(s, 0.3f, q, k, v, mask);
   ForEachSimdTarget([&] {
-    const std::vector<Half> got = ExpectThreadsDoNotShow(
-        static_cast<int64_t>(want.size()),
-        [&](absl::Span<Half> y) { Sdpa(s, 0.3f, q, k, v, mask, y); });
+    const std::vector<Half> got =
+        ExpectThreadsDoNotShow(static_cast<int64_t>(want.size()),
+                               [&](absl::Span<Half> y) { Sdpa(s, 0.3f, q, k, v, mask, y); });
     // A score's fp32 sum may round to a neighboring Half, 5e-4 of its value; weights sum to 1.
     ExpectClose(got, want, 5e-4);
   });

@@ -71,8 +71,8 @@ TEST(Softmax, ThreadsDoNotShow) {
   for (int64_t size : {4, 21, 100}) {
     const Extents extents = {1, 1, 1, 5000, size};
     const std::vector<Half> x = Numbers(Count(extents));
-    ExpectThreadsDoNotShow(
-        Count(extents), [&](absl::Span<Half> y) { Softmax(extents, AxisSet({kAxisW}), x, y); });
+    ExpectThreadsDoNotShow(Count(extents),
+                           [&](absl::Span<Half> y) { Softmax(extents, AxisSet({kAxisW}), x, y); });
   }
 }
 

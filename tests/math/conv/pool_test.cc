@@ -134,9 +134,8 @@ TEST(Pool, WindowOutsideTheInput) {
 TEST(Pool, ThreadsDoNotShow) {
   const PoolShape shape{20, 40, 41, 20, 20, Square(3, 2, 1)};
   const std::vector<Half> x = Numbers(20 * 40 * 41);
-  ExpectThreadsDoNotShow(20 * 400, [&](absl::Span<Half> y) {
-    AveragePool(shape, AverageDivisor::kInside, x, y);
-  });
+  ExpectThreadsDoNotShow(
+      20 * 400, [&](absl::Span<Half> y) { AveragePool(shape, AverageDivisor::kInside, x, y); });
 }
 
 }  // namespace
