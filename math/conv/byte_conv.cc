@@ -25,35 +25,43 @@ namespace anemone::math::HWY_NAMESPACE {
 
 #if HWY_TARGET == HWY_AVX3
 
-// Converts one row of `channels` input channels, which are `plane` elements apart, to words of a
-// staged row.
+// The words of up to four input channels, which are `plane` elements apart: of `lanes` elements
+// from `from` on. Channels that do not exist are zeros.
+HWY_INLINE VU WordsAt(const CodesOf& codes_of, const Half* from, int64_t plane, int64_t channels,
+                      int64_t lanes) {
+  const auto codes = [&](int64_t c) HWY_ATTR {
+    if (c >= channels) return hn::Zero(DU());
+    const Half* const at = from + c * plane;
+    return codes_of(lanes == kLanes ? LoadHalf(at) : LoadHalfN(at, lanes));
+  };
+  return JoinBytes(codes(0), codes(1), codes(2), codes(3));
+}
+
+// Converts a row of input channels to words of a staged row.
 HWY_INLINE void StageWords(const Stage& s, const CodesOf& codes_of, const Half* from, int64_t plane,
                            int64_t channels, uint32_t* to) {
-  constexpr int64_t kMost = 256;
   const DU du;
-  HWY_ALIGN Half near[kQuad][kMost];
-  HWY_ALIGN uint32_t words[kMost];
-  for (int64_t j = s.begin_inside; j < s.end_inside; j += kMost) {
-    const int64_t count = HWY_MIN(s.end_inside - j, kMost);
-    const Half* lines[kQuad];
+  if (s.unit_w == 1 && s.stride_w == 1) {
+    for (int64_t j = s.begin_inside; j < s.end_inside; j += kLanes, from += kLanes) {
+      const int64_t lanes = HWY_MIN(s.end_inside - j, kLanes);
+      hn::BlendedStore(WordsAt(codes_of, from, plane, channels, lanes),
+                       hn::FirstN(du, static_cast<size_t>(lanes)), du, to + j);
+    }
+    return;
+  }
+  // The elements of a vector of staged columns, next to each other.
+  HWY_ALIGN uint16_t near[kQuad * kLanes] = {};
+  HWY_ALIGN uint32_t words[kLanes];
+  for (int64_t j = s.begin_inside; j < s.end_inside; j += kLanes, from += kLanes * s.unit_w) {
+    const int64_t lanes = HWY_MIN(s.end_inside - j, kLanes);
     for (int64_t c = 0; c < channels; ++c) {
-      const Half* const line = from + c * plane + (j - s.begin_inside) * s.unit_w;
-      lines[c] = s.unit_w == 1 ? line : near[c];
-      for (int64_t i = 0; s.unit_w != 1 && i < count; ++i) near[c][i] = line[i * s.unit_w];
+      for (int64_t i = 0; i < lanes; ++i)
+        near[c * kLanes + i] = from[c * plane + i * s.unit_w].bits;
     }
-    uint32_t* const together = s.stride_w == 1 ? to + j : words;
-    for (int64_t i = 0; i < count; i += kLanes) {
-      const int64_t lanes = HWY_MIN(count - i, kLanes);
-      const auto codes = [&](int64_t c) HWY_ATTR {
-        if (c >= channels) return hn::Zero(du);
-        return codes_of(lanes == kLanes ? LoadHalf(lines[c] + i) : LoadHalfN(lines[c] + i, lanes));
-      };
-      const VU word = JoinBytes(codes(0), codes(1), codes(2), codes(3));
-      hn::BlendedStore(word, hn::FirstN(du, static_cast<size_t>(lanes)), du, together + i);
-    }
-    for (int64_t first = 0; s.stride_w != 1 && first < HWY_MIN(s.stride_w, count); ++first) {
-      uint32_t* phase = to + (j + first) % s.stride_w * s.phase_size + (j + first) / s.stride_w;
-      for (int64_t i = first; i < count; i += s.stride_w) *phase++ = words[i];
+    hn::Store(WordsAt(codes_of, reinterpret_cast<const Half*>(near), kLanes, channels, kLanes), du,
+              words);
+    for (int64_t i = 0; i < lanes; ++i) {
+      to[(j + i) % s.stride_w * s.phase_size + (j + i) / s.stride_w] = words[i];
     }
   }
 }
@@ -67,30 +75,54 @@ HWY_INLINE const uint32_t* StageCodes(const ConvBlock& block, const Stage& s) {
   const CodesOf codes_of(*block.grid, 0);
   const int64_t top = s.first_row * g.stride_h - g.pad_top;
   const int64_t left = s.first_column * g.stride_w - g.pad_left + s.begin_inside * s.unit_w;
+  const auto zeros = static_cast<uint32_t>(-block.grid->low) * 0x01010101u;
   for (int64_t quad = 0; quad < quads; ++quad) {
     const int64_t channels = HWY_MIN(g.group_in - quad * kQuad, kQuad);
-    uint32_t* const to = stage + quad * s.channel_size;
-    const auto zero = static_cast<uint32_t>(-block.grid->low) * 0x01010101u;
-    std::fill_n(to, s.channel_size, zero >> (kQuad - channels) * 8);
+    const uint32_t padding = zeros >> (kQuad - channels) * 8;
     for (int64_t row = 0; row < s.rows; ++row) {
+      uint32_t* const to = stage + quad * s.channel_size + row * s.row_size;
       const int64_t input_row = top + row * s.unit_h;
-      if (input_row < 0 || input_row >= g.in_h) continue;
+      const bool is_inside = input_row >= 0 && input_row < g.in_h;
+      if (!is_inside || s.begin_inside > 0 || s.end_inside < s.row_size) {
+        std::fill_n(to, s.row_size, padding);
+      }
+      if (!is_inside) continue;
       StageWords(s, codes_of, block.x + quad * kQuad * plane + input_row * g.in_w + left, plane,
-                 channels, to + row * s.row_size);
+                 channels, to);
     }
   }
   return stage;
 }
 
-// The staged words that each position reads, as [position / 48][word][48], in thread scratch.
+// A 1x1 convolution: the words of the input as [position / 48][word][48].
+HWY_INLINE void PackPointwiseWords(const ConvBlock& block, int64_t words, uint32_t* b) {
+  const ConvGeometry& g = *block.geometry;
+  const int64_t plane = g.in_h * g.in_w;
+  const CodesOf codes_of(*block.grid, 0);
+  for (int64_t quad = 0; quad < words; ++quad) {
+    const int64_t channels = HWY_MIN(g.group_in - quad * kQuad, kQuad);
+    const Half* const from = block.x + quad * kQuad * plane + block.position;
+    for (int64_t j = 0; j < block.positions; j += kLanes) {
+      const int64_t lanes = HWY_MIN(block.positions - j, kLanes), column = j % kPanelColumns;
+      hn::StoreU(WordsAt(codes_of, from + j, plane, channels, lanes), DU(),
+                 b + (j - column) * words + quad * kPanelColumns + column);
+    }
+  }
+}
+
+// The words that each position reads, as [position / 48][word][48], in thread scratch.
 HWY_INLINE const uint32_t* UnfoldWords(const ConvBlock& block, int64_t words) {
   const ConvGeometry& g = *block.geometry;
+  auto* const b =
+      ThreadScratch<uint32_t>(ScratchUse::kPanelB, RoundUp(block.positions, kPanelColumns) * words);
+  if (g.pointwise()) {
+    PackPointwiseWords(block, words, b);
+    return b;
+  }
   const Stage s = PlanStage(g, block.position, block.positions);
   const uint32_t* stage = StageCodes(block, s);
   const int64_t* taps = TapOffsets(g, s);
   const PositionPiece* pieces = FindPieces(block, s);
-  auto* const b =
-      ThreadScratch<uint32_t>(ScratchUse::kPanelB, RoundUp(block.positions, kPanelColumns) * words);
   for (int64_t j = 0; j < block.positions; j += kLanes) {
     const int64_t column = j % kPanelColumns;
     uint32_t* const to = b + (j - column) * words + column;
@@ -112,6 +144,7 @@ HWY_INLINE const ByteColumns* ColumnsOfPanels(const ConvBlock& block, const uint
   auto* const columns = ThreadScratch<ByteColumns>(ScratchUse::kRow, panels);
   const VU ones = hn::Set(DU(), 0x01010101);
   for (int64_t panel = 0; panel < panels; ++panel, b += words * kPanelColumns) {
+    columns[panel].have_factors = block.bytes->has_zeros;
     for (int64_t i = 0; i < kPanelColumns; i += kLanes) {
       auto sum = hn::Zero(di);
       for (int64_t word = 0; block.bytes->has_zeros && word < words; ++word) {

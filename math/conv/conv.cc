@@ -301,7 +301,17 @@ ConvCut CutPointwise(const ConvGeometry& g) {
           largest.rows * largest.columns * g.depth() / 16};
 }
 
-ConvCut CutUnfolded(const ConvGeometry& g) {
+// `lane_terms` terms are multiplied in each lane at once.
+ConvCut CutUnfolded(const ConvGeometry& g, const Cut& cut, int64_t lane_terms) {
+  const BlockSize largest = cut.largest();
+  const int64_t cost = largest.rows * largest.columns * g.depth() / (16 * lane_terms);
+  if (g.out_w <= largest.columns) return {cut.by_rows, cut.by_columns, kMostLanes, 0, cost};
+  // Divides rows, so that less of the input is staged.
+  const int64_t per_row = CeilDiv(g.out_w, largest.columns);
+  return {cut.by_rows, g.out_h * per_row, kMostLanes, per_row, cost};
+}
+
+ConvCut CutUnfoldedFloats(const ConvGeometry& g) {
   Cut cut = ChooseBlocks({g.group_out, g.positions()}, g.depth(), kMostLanes, g.batch * g.groups,
                          ThreadCount());
   constexpr int64_t kMaxBlockFloats = kBlockDepth * kBlockColumns * 2;
@@ -309,12 +319,21 @@ ConvCut CutUnfolded(const ConvGeometry& g) {
          g.taps() * cut.largest().columns > kMaxBlockFloats) {
     ++cut.by_columns;
   }
-  const BlockSize largest = cut.largest();
-  const int64_t cost = largest.rows * largest.columns * g.depth() / 16;
-  if (g.out_w <= largest.columns) return {cut.by_rows, cut.by_columns, kMostLanes, 0, cost};
-  // Divides rows, so that less of the input is staged.
-  const int64_t per_row = CeilDiv(g.out_w, largest.columns);
-  return {cut.by_rows, g.out_h * per_row, kMostLanes, per_row, cost};
+  return CutUnfolded(g, cut, 1);
+}
+
+// A block has all rows: weights of 8 bits need little of the cache, and the input is converted
+// once.
+ConvCut CutBytes(const ConvGeometry& g) {
+  constexpr int64_t kQuad = 4, kMostWords = 1 << 16;
+  const int64_t words = CeilDiv(g.group_in, kQuad) * g.taps();
+  const BlockSize size = {g.group_out, g.positions()};
+  const BlockSize most = {RoundUp(size.rows, kTileRows),
+                          std::max(kMostWords / words / kPanelColumns, int64_t{1}) * kPanelColumns};
+  return CutUnfolded(g,
+                     CutBlocks(size, most, {kTileRows, kMostLanes}, {.b_rows = 8, .a_columns = 0},
+                               g.batch * g.groups, ThreadCount()),
+                     kQuad);
 }
 
 // The function that computes a task, and the division into tasks.
@@ -324,12 +343,12 @@ struct ConvWay {
 };
 
 ConvWay ChooseWay(const ConvGeometry& g, ConvKind kind) {
-  if (kind == ConvKind::kBytes) return {ComputeBytes, CutUnfolded(g)};
+  if (kind == ConvKind::kBytes) return {ComputeBytes, CutBytes(g)};
   if (g.pointwise() && g.dense_output()) {
     return {HWY_DYNAMIC_DISPATCH(ComputePointwiseBlock), CutPointwise(g)};
   }
   if (ReadsStage(g)) return {HWY_DYNAMIC_DISPATCH(ComputeStagedBlock), CutStaged(g)};
-  return {HWY_DYNAMIC_DISPATCH(ComputeConvBlock), CutUnfolded(g)};
+  return {HWY_DYNAMIC_DISPATCH(ComputeConvBlock), CutUnfoldedFloats(g)};
 }
 
 void RunPanels(const PackedConv::State& state, const Half* x, Half* y, const Epilogue& epilogue) {

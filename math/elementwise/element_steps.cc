@@ -67,9 +67,70 @@ HWY_INLINE Reading Joined(const Reading& x, const ElementRuns& runs, Half* copy)
   return {copy};
 }
 
-// `copies` has space for two operands.
-HWY_INLINE void RunStep(const ElementStep& step, ElementRuns runs, Reading x, Reading z, Half* to,
-                        int64_t to_step, Half* copies) {
+// Whether a step takes a few instructions, with the same numbers for all elements.
+HWY_INLINE bool IsShort(const ElementStep& step) {
+  return step.firsts == nullptr && (step.kind == StepKind::kAffine ||
+                                    step.kind == StepKind::kClamp || step.kind == StepKind::kRound);
+}
+
+// Applies a short step to vectors of Half values. Only the last results are not rounded to Half.
+template <int kVectors>
+HWY_INLINE void ApplyShort(const ElementStep& step, bool is_last, VF (&x)[kVectors]) {
+  const VF first = hn::Set(DF(), step.first), second = hn::Set(DF(), step.second);
+  const auto map = [&x](const auto& function) HWY_ATTR {
+    HWY_UNROLL(8)
+    for (int v = 0; v < kVectors; ++v) x[v] = function(x[v]);
+  };
+  const auto map_rounded = [&](const auto& function) HWY_ATTR {
+    if (is_last) return map(function);
+    map([&](VF y) HWY_ATTR { return Widen(Narrow(function(y))); });
+  };
+  if (step.kind == StepKind::kRound) {
+    map([](VF y) HWY_ATTR { return RoundOf(y); });
+  } else if (step.kind == StepKind::kClamp) {
+    const auto limit = [](VF y) HWY_ATTR {  // not -0
+      return Widen(Narrow(hn::Add(y, hn::Zero(DF()))));
+    };
+    const VF low = limit(hn::Min(first, second)), high = limit(second);
+    map([&](VF y) HWY_ATTR { return AtMost(high, AtLeast(low, y)); });
+    if (HWY_MIN(step.first, step.second) == 0) {  // -0 becomes 0
+      map([](VF y) HWY_ATTR { return hn::Add(y, hn::Zero(DF())); });
+    }
+  } else if (IsHalf(step.first)) {
+    map_rounded([&](VF y) HWY_ATTR { return hn::MulAdd(y, first, second); });
+  } else {
+    map_rounded([&](VF y) HWY_ATTR { return hn::Add(hn::Mul(y, first), second); });
+  }
+}
+
+// Applies short steps, each to the result of the one before it, to vectors that stay in registers.
+HWY_NOINLINE void ShortStepsRun(absl::Span<const StepCall> calls, const Half* from, Half* to,
+                                int64_t count) {
+  constexpr int kVectors = 8;
+  const auto apply = [calls](auto& x) HWY_ATTR {
+    for (const StepCall& call : calls) ApplyShort(call.step, &call == &calls.back(), x);
+  };
+  int64_t i = 0;
+  for (; i + kVectors * kLanes <= count; i += kVectors * kLanes) {
+    VF x[kVectors];
+    HWY_UNROLL(8)
+    for (int v = 0; v < kVectors; ++v) x[v] = LoadHalf(from + i + v * kLanes);
+    apply(x);
+    HWY_UNROLL(8)
+    for (int v = 0; v < kVectors; ++v) StoreHalf(x[v], to + i + v * kLanes);
+  }
+  for (; i < count; i += kLanes) {
+    const int64_t lanes = HWY_MIN(count - i, kLanes);
+    VF x[1] = {LoadHalfN(from + i, lanes)};
+    apply(x);
+    StoreHalfN(x[0], to + i, lanes);
+  }
+}
+
+// Runs a step, or several short ones together. `copies` has space for two operands.
+HWY_INLINE void RunStep(absl::Span<const StepCall> together, ElementRuns runs, Reading x, Reading z,
+                        Half* to, int64_t to_step, Half* copies) {
+  const ElementStep& step = together[0].step;
   // Short runs that are next to each other become one.
   if (runs.runs > 1 && runs.count < kShortRow && to_step == runs.count) {
     if (step.firsts == nullptr) {
@@ -83,6 +144,7 @@ HWY_INLINE void RunStep(const ElementStep& step, ElementRuns runs, Reading x, Re
   }
   if (step.kind == StepKind::kBinary) return RunBinary(step.op, runs, x, z, to, to_step);
   ForRuns(runs, x, to, to_step, [&](const Half* from, Half* at, int64_t i) HWY_ATTR {
+    if (together.size() > 1) return ShortStepsRun(together, from, at, runs.count);
     if (step.firsts == nullptr) {
       return UnaryRun(step, step.first, step.second, from, at, runs.count);
     }
@@ -91,29 +153,46 @@ HWY_INLINE void RunStep(const ElementStep& step, ElementRuns runs, Reading x, Re
   });
 }
 
+// Whether a step can be applied to the registers that hold the result of the step before it, which
+// no other step reads.
+HWY_INLINE bool RunsInRegisters(absl::Span<const StepCall> calls, size_t i) {
+  const StepCall &before = calls[i - 1], &call = calls[i];
+  const int source = static_cast<int>(i) - 1;
+  if (!IsShort(before.step) || !IsShort(call.step)) return false;
+  if (before.to != nullptr || call.x.step != source) return false;
+  return std::none_of(calls.begin() + i + 1, calls.end(), [&](const StepCall& later) {
+    return later.x.step == source ||
+           (later.step.kind == StepKind::kBinary && later.z.step == source);
+  });
+}
+
 // Runs all calls on one strip: `runs` begins at run `run` of the data and `first` elements into
 // each run, and has at most kStrip elements in total. `strips` has one for each step whose result
 // only later steps read, and two more.
 HWY_INLINE void RunStrip(absl::Span<const StepCall> calls, const ElementRuns& runs, int64_t run,
                          int64_t first, Half* strips) {
-  const auto memory = [&](const Half* data, int64_t run_step, int64_t begin) {
+  const auto place = [&](const Half* data, int64_t run_step, int64_t begin) {
     return data + run * run_step + begin;
   };
   const auto read = [&](const StepSource& source) -> Reading {
     if (source.step < 0) {
-      return {memory(source.data, source.run_step, source.repeated ? 0 : first), source.run_step,
+      return {place(source.data, source.run_step, source.repeated ? 0 : first), source.run_step,
               source.repeated};
     }
     const Half* to = calls[source.step].to;
     if (to == nullptr) return {strips + source.step * kStrip, runs.count};
-    return {memory(to, runs.step, first), runs.step};
+    return {place(to, runs.step, first), runs.step};
   };
-  for (size_t i = 0; i < calls.size(); ++i) {
+  for (size_t i = 0, end; i < calls.size(); i = end) {
     const StepCall& call = calls[i];
     const bool is_binary = call.step.kind == StepKind::kBinary;
-    Half* to = call.to == nullptr ? strips + i * kStrip : call.to + run * runs.step + first;
-    RunStep(call.step, runs, read(call.x), is_binary ? read(call.z) : Reading(), to,
-            call.to == nullptr ? runs.count : runs.step, strips + calls.size() * kStrip);
+    end = i + 1;
+    while (end < calls.size() && RunsInRegisters(calls, end)) ++end;
+    const size_t last = end - 1;
+    Half* const memory = calls[last].to;
+    Half* const to = memory == nullptr ? strips + last * kStrip : memory + run * runs.step + first;
+    RunStep(calls.subspan(i, end - i), runs, read(call.x), is_binary ? read(call.z) : Reading(), to,
+            memory == nullptr ? runs.count : runs.step, strips + calls.size() * kStrip);
   }
 }
 

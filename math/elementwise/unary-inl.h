@@ -114,15 +114,12 @@ inline void AffineEach(const Half* in, const float* scales, const float* biases,
   }
 }
 
-// To the nearest integer, halves away from zero. A result has the sign of its operand.
+// A Half to the nearest integer, halves away from zero. A result has the sign of its operand. The
+// sum is exact: 24 bits are enough for it.
+HWY_INLINE VF RoundOf(VF x) { return hn::Trunc(hn::Add(x, hn::CopySign(hn::Set(DF(), 0.5f), x))); }
+
 inline void RoundRun(const Half* in, Half* out, int64_t count) {
-  const DF df;
-  MapRun(in, out, count, [&](VF x) HWY_ATTR {
-    const VF whole = hn::Trunc(x);
-    const auto is_far = hn::Ge(hn::Abs(hn::Sub(x, whole)), hn::Set(df, 0.5f));
-    const VF next = hn::Add(whole, hn::CopySign(hn::Set(df, 1.0f), x));
-    return hn::CopySign(hn::IfThenElse(is_far, next, whole), x);
-  });
+  MapRun(in, out, count, [](VF x) HWY_ATTR { return RoundOf(x); });
 }
 
 // gelu(x) = max(x, 0) - t * Phi(-t), where t = |x| and Phi is the distribution function of the

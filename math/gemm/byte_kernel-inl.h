@@ -38,6 +38,7 @@ struct ByteRow {
 };
 struct ByteColumns {
   HWY_ALIGN int32_t terms[kPanelColumns];
+  bool have_factors = true;  // false: all are 0
   HWY_ALIGN int32_t factors[kPanelColumns];
   HWY_ALIGN float scales[kPanelColumns];
 };
@@ -53,10 +54,13 @@ HWY_INLINE void ByteRegisterTile(int64_t words, const uint32_t* a, int64_t a_ste
   const DU du;
   const hn::RebindToSigned<DF> di;
   hn::Vec<decltype(di)> sum[kRows][kVectors];
-  HWY_UNROLL(8)
-  for (int r = 0; r < kRows; ++r) {
-    HWY_UNROLL(3)
-    for (int v = 0; v < kVectors; ++v) sum[r][v] = hn::Zero(di);
+  HWY_UNROLL(3)
+  for (int v = 0; v < kVectors; ++v) {
+    const auto terms = hn::Load(di, columns.terms + first + v * kLanes);
+    HWY_UNROLL(8)
+    for (int r = 0; r < kRows; ++r) {
+      sum[r][v] = hn::Sub(hn::Set(di, -rows[r].term), terms);
+    }
   }
   const uint32_t* at = b + first;
   for (int64_t word = 0; word < words; ++word, at += kPanelColumns) {
@@ -76,15 +80,18 @@ HWY_INLINE void ByteRegisterTile(int64_t words, const uint32_t* a, int64_t a_ste
   VF values[kRows][kVectors];
   HWY_UNROLL(3)
   for (int v = 0; v < kVectors; ++v) {
-    const auto terms = hn::Load(di, columns.terms + first + v * kLanes);
-    const auto factors = hn::Load(di, columns.factors + first + v * kLanes);
     const VF scales = hn::Load(df, columns.scales + first + v * kLanes);
+    if (columns.have_factors) {
+      const auto factors = hn::Load(di, columns.factors + first + v * kLanes);
+      HWY_UNROLL(8)
+      for (int r = 0; r < kRows; ++r) {
+        sum[r][v] = hn::Sub(sum[r][v], hn::Mul(hn::Set(di, rows[r].factor), factors));
+      }
+    }
     HWY_UNROLL(8)
     for (int r = 0; r < kRows; ++r) {
-      const auto of_row = hn::Add(hn::Mul(hn::Set(di, rows[r].factor), factors),
-                                  hn::Add(terms, hn::Set(di, rows[r].term)));
-      const VF exact = hn::ConvertTo(df, hn::Sub(sum[r][v], of_row));
-      values[r][v] = hn::Mul(exact, hn::Mul(scales, hn::Set(df, rows[r].scale)));
+      const VF scale = hn::Mul(scales, hn::Set(df, rows[r].scale));
+      values[r][v] = hn::Mul(hn::ConvertTo(df, sum[r][v]), scale);
     }
   }
   if (to.Holds(kRows, kVectors * kLanes)) {

@@ -145,6 +145,49 @@ TEST(ElementSteps, ManyAreOneAfterTheOther) {
   });
 }
 
+// Steps that are applied to the same registers round as they do one after the other, in every
+// order.
+TEST(ElementSteps, ShortOnesTogetherAreOneAfterTheOther) {
+  const ElementStep kinds[] = {{.first = 3.7f, .second = -0.3f},
+                               {.first = 0.5f, .second = 0.25f},
+                               {.kind = StepKind::kClamp, .first = -1.5f, .second = 2},
+                               {.kind = StepKind::kClamp, .first = -0.0f, .second = 0.3f},
+                               {.kind = StepKind::kRound}};
+  ForEachSimdTarget([&] {
+    for (const int64_t count : kCounts) {
+      for (const Contents contents : {Contents::kNormal, Contents::kSpecial}) {
+        const std::vector<Half> x = Numbers(count, 1, contents);
+        for (size_t order = 0; order < 5 * 5 * 5; ++order) {
+          StepCall calls[3];
+          std::vector<Half> want = x, y(count);
+          for (size_t i = 0, rest = order; i < 3; ++i, rest /= 5) {
+            calls[i].step = kinds[rest % 5];
+            calls[i].x = {.step = static_cast<int>(i) - 1, .data = x.data()};
+            want = Alone(calls[i].step, want, {});
+          }
+          calls[2].to = y.data();
+          RunSteps(calls, count);
+          ExpectSame(y, want);
+        }
+      }
+    }
+  });
+}
+
+// A result of a short step that two later steps read.
+TEST(ElementSteps, AShortStepWithTwoReadersIsKept) {
+  const std::vector<Half> x = Numbers(1000);
+  const ElementStep scale = {.first = 3}, round = {.kind = StepKind::kRound};
+  const ElementStep less = {.kind = StepKind::kBinary, .op = BinaryOp::kSub};
+  std::vector<Half> y(x.size());
+  const StepCall calls[] = {{.step = scale, .x = {.data = x.data()}},
+                            {.step = round, .x = {.step = 0}},
+                            {.step = less, .x = {.step = 0}, .z = {.step = 1}, .to = y.data()}};
+  RunSteps(calls, 1000);
+  const std::vector<Half> scaled = Alone(scale, x, {});
+  ExpectSame(y, Alone(less, scaled, Alone(round, scaled, {})));
+}
+
 // Runs that are apart in memory or next to each other, of channels in order or not, with one
 // operand that has one element per run and one that all runs share. Must equal computing one run
 // after the other.
