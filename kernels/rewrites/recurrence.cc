@@ -141,7 +141,7 @@ struct StepUnits {
   UnitProgram next;
 };
 
-// A batch of one has a kernel with the bits of these units.
+// A small batch has a kernel with the bits of these units.
 struct WholeLoop {
   NeuronFunction f, g, h;
   math::PackedRecurrence packed;
@@ -193,7 +193,8 @@ absl::StatusOr<StepUnits> PrepareSteps(const RecurrenceParams& p, const Recurren
 
 // Compressed weights are multiplied by other kernels, and those of a single number too.
 bool HasKernel(const RecurrenceParams& p, const RecurrentWeights& weights) {
-  return p.batch == 1 && p.hidden > 1 && weights.r.compressed() == nullptr;
+  constexpr int64_t kMostRows = 8;
+  return p.batch <= kMostRows && p.hidden > 1 && weights.r.compressed() == nullptr;
 }
 
 absl::StatusOr<WholeLoop> PrepareWhole(const RecurrenceParams& p, const RecurrentWeights& weights) {
@@ -273,6 +274,7 @@ void Compute(const RecurrenceParams& p, const void* prepared, absl::Span<const C
              View out) {
   const math::RecurrentRun run = {
       .steps = p.steps,
+      .batch = p.batch,
       .backwards = p.backwards,
       .inputs = in[0].data,
       .h = p.has_h ? in[1].data : nullptr,

@@ -14,8 +14,8 @@
 #define HWY_TARGET_INCLUDE "math/gemm/gemm.cc"
 #include "hwy/foreach_target.h"
 // hwy/foreach_target.h must come before the "-inl" headers.
+#include "math/gemm/few_rows-inl.h"
 #include "math/gemm/gemm-inl.h"
-#include "math/gemm/one_row-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace anemone::math::HWY_NAMESPACE {
@@ -37,21 +37,30 @@ HWY_INLINE void MultiplyCoded(const GemmOperands& g, const float* a, int64_t pan
   }
 }
 
-// The same as ComputeStreamed() for one row, whose result is contiguous, and a dense B.
-HWY_INLINE void ComputeRow(const GemmOperands& g, int64_t row, int64_t column, int64_t columns) {
-  float* a = ThreadScratch<float>(ScratchUse::kPanelA, g.k);
-  const Half* from = g.a + row * g.a_row;
-  if (g.a_column == 1) WidenRun(from, a, g.k);
-  for (int64_t k = 0; k < g.k && g.a_column != 1; ++k) a[k] = ToFloat(from[k * g.a_column]);
-  const RowProduct product = {.a = a,
+constexpr int64_t kFewRows = 4;
+
+// The same as ComputeStreamed() for a few rows, whose results are contiguous, and a dense B.
+HWY_INLINE void ComputeFewRows(const GemmOperands& g, int64_t row, int64_t rows, int64_t column,
+                               int64_t columns) {
+  float* const a = ThreadScratch<float>(ScratchUse::kPanelA, rows * g.k);
+  for (int64_t i = 0; i < rows; ++i) {
+    const Half* const from = g.a + (row + i) * g.a_row;
+    float* const to = a + i * g.k;
+    if (g.a_column == 1) WidenRun(from, to, g.k);
+    for (int64_t k = 0; k < g.k && g.a_column != 1; ++k) to[k] = ToFloat(from[k * g.a_column]);
+  }
+  const RowProduct product = {.rows = rows,
+                              .a_step = g.k,
+                              .to_step = g.c_row,
+                              .a = a,
                               .depth = g.k,
                               .panels = g.b_panels->halves.data(),
                               .bias = g.bias,
                               .to = g.c + row * g.c_row};
   for (int64_t j = column, last = column + columns; j < last; j += kFinishedColumns) {
     const int64_t end = HWY_MIN(j + kFinishedColumns, last);
-    MultiplyRow(product, j, end);
-    FinishRows(g, row, 1, j, end - j);
+    MultiplyFewRows(product, j, end);
+    FinishRows(g, row, rows, j, end - j);
   }
 }
 
@@ -59,8 +68,8 @@ HWY_INLINE void ComputeRow(const GemmOperands& g, int64_t row, int64_t column, i
 // `rows` at most 8. A is packed once, B is not packed again.
 void ComputeStreamed(const GemmOperands& g, int64_t row, int64_t rows, int64_t column,
                      int64_t columns) {
-  if (rows == 1 && g.b_panels->form == WeightForm::kDense && g.c_column == 1) {
-    return ComputeRow(g, row, column, columns);
+  if (rows <= kFewRows && g.b_panels->form == WeightForm::kDense && g.c_column == 1) {
+    return ComputeFewRows(g, row, rows, column, columns);
   }
   float* a = ThreadScratch<float>(ScratchUse::kPanelA, RoundUp(rows, kTileRows) * g.k);
   float* tile = ThreadScratch<float>(ScratchUse::kTile, kTileSize);

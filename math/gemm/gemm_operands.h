@@ -30,8 +30,9 @@ struct GemmOperands {
   Epilogue epilogue;
 };
 
-// One row times packed, dense weights (one_row-inl.h).
+// One row, or a few, times packed, dense weights (few_rows-inl.h).
 struct RowProduct {
+  int64_t rows = 1, a_step = 0, to_step = 0;  // steps: from one row to the next
   const float* a = nullptr;
   int64_t depth = 0;
   const Half* panels = nullptr;  // [column / 48][depth][48]

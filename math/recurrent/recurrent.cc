@@ -15,13 +15,13 @@
 #include "hwy/foreach_target.h"
 // hwy/foreach_target.h must come before the "-inl" headers.
 #include "math/elementwise/element_steps-inl.h"
-#include "math/gemm/one_row-inl.h"
+#include "math/gemm/few_rows-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace anemone::math::HWY_NAMESPACE {
 
 void MultiplyState(const RowProduct& product, int64_t begin, int64_t end) {
-  MultiplyRow(product, begin, end);
+  MultiplyFewRows(product, begin, end);
 }
 
 template <class Op>
@@ -144,16 +144,17 @@ class Stepper {
       : packed_(packed),
         shape_(packed.shape),
         run_(run),
-        gates_(shape_.columns()),
-        cells_(shape_.gates == 4 ? 2 * shape_.hidden : 0),
-        state_(shape_.hidden) {
+        gates_(run.batch * shape_.columns()),
+        cells_(shape_.gates == 4 ? 2 * size() : 0),
+        state_(size()) {
     memory_ = {.shape = &shape_, .gates = gates_.data()};
     memory_.state = state_.data();
-    if (run.h != nullptr) HalfToFloat({run.h, size()}, state_.span());
+    if (run.h != nullptr) HalfToFloat({run.h, static_cast<size_t>(size())}, state_.span());
   }
 
   void Run() {
-    ForEachStep(run_, shape_.columns(), shape_.hidden, shape_.gates == 4 ? cells_.data() : nullptr,
+    ForEachStep(run_, run_.batch * shape_.columns(), size(),
+                shape_.gates == 4 ? cells_.data() : nullptr,
                 [&](const Half* x, const Half* h, const Half* c, Half* new_h, Half* new_c) {
                   memory_.x = x;
                   memory_.h = h;
@@ -165,16 +166,32 @@ class Stepper {
   }
 
  private:
-  size_t size() const { return static_cast<size_t>(shape_.hidden); }
+  int64_t size() const { return run_.batch * shape_.hidden; }
 
   void Step() {
     memory_.has_opening = Contribute(packed_.opening, 0, shape_.is_in_parts() ? 2 : shape_.gates);
-    if (shape_.gates == 4) return HWY_DYNAMIC_DISPATCH(EndLstmStep)(memory_);
-    if (shape_.gates == 1) return HWY_DYNAMIC_DISPATCH(EndRnnStep)(memory_);
-    HWY_DYNAMIC_DISPATCH(OpenGruStep)(memory_);
+    if (shape_.gates == 4) return ForRows(HWY_DYNAMIC_DISPATCH(EndLstmStep));
+    if (shape_.gates == 1) return ForRows(HWY_DYNAMIC_DISPATCH(EndRnnStep));
+    ForRows(HWY_DYNAMIC_DISPATCH(OpenGruStep));
     memory_.has_proposing =
         shape_.is_in_parts() ? Contribute(packed_.proposing, 2, 1) : memory_.has_opening;
-    HWY_DYNAMIC_DISPATCH(EndGruStep)(memory_);
+    ForRows(HWY_DYNAMIC_DISPATCH(EndGruStep));
+  }
+
+  // Calls a kernel with the memory of each row of the batch.
+  void ForRows(void (*kernel)(const StepMemory&)) {
+    StepMemory row = memory_;
+    for (int64_t i = 0; i < run_.batch; ++i) {
+      kernel(row);
+      const int64_t n = shape_.hidden;
+      row.x += shape_.columns();
+      row.gates += shape_.columns();
+      row.state += n;
+      row.new_h += n;
+      if (row.h != nullptr) row.h += n;
+      if (row.c != nullptr) row.c += n;
+      if (row.new_c != nullptr) row.new_c += n;
+    }
   }
 
   // Writes what the state and the bias contribute to some gates. False if that is nothing.
@@ -182,16 +199,22 @@ class Stepper {
     const int64_t n = shape_.hidden, columns = gates * n;
     Half* const to = gates_.data() + first * n;
     if (memory_.h == nullptr) {
-      if (!packed_.bias.empty()) std::copy_n(packed_.bias.data() + first * n, columns, to);
-      return !packed_.bias.empty();
+      if (packed_.bias.empty()) return false;
+      for (int64_t i = 0; i < run_.batch; ++i) {
+        std::copy_n(packed_.bias.data() + first * n, columns, to + i * shape_.columns());
+      }
+      return true;
     }
     const RowProduct product = {
+        .rows = run_.batch,
+        .a_step = n,
+        .to_step = shape_.columns(),
         .a = state_.data(),
         .depth = n,
         .panels = PanelsOf(weights).halves.data(),
         .bias = packed_.float_bias.empty() ? nullptr : packed_.float_bias.data() + first * n,
         .to = to};
-    ParallelForItems(CeilDiv(columns, kRowColumns), kRowColumns * n / 16,
+    ParallelForItems(CeilDiv(columns, kRowColumns), run_.batch * kRowColumns * n / 16,
                      [&](int64_t begin, int64_t end) {
                        HWY_DYNAMIC_DISPATCH(MultiplyState)
                        (product, begin * kRowColumns, std::min(end * kRowColumns, columns));

@@ -1,4 +1,4 @@
-// math/recurrent/recurrent.h: all steps of an LSTM, GRU or RNN on a batch of one.
+// math/recurrent/recurrent.h: all steps of an LSTM, GRU or RNN.
 //
 //   // Once; the weights are 256 x 64.
 //   const PackedRecurrence lstm = PackRecurrence(
@@ -53,12 +53,12 @@ PackedRecurrence PackRecurrence(const RecurrentShape& shape, HalfReader weights,
                                 absl::Span<const Half> bias, ConstantId id = {});
 
 struct RecurrentRun {
-  int64_t steps = 1;
+  int64_t steps = 1, batch = 1;
   bool backwards = false;        // the last step comes first
-  const Half* inputs = nullptr;  // (steps, gates * hidden)
-  const Half* h = nullptr;       // the initial state; null: zeros, which are not computed with
+  const Half* inputs = nullptr;  // (steps, batch, gates * hidden)
+  const Half* h = nullptr;       // the initial state, (batch, hidden); null: zeros, which are not computed with
   const Half* c = nullptr;       // of an LSTM
-  Half* outputs = nullptr;       // (steps, hidden), which overlaps nothing
+  Half* outputs = nullptr;       // (steps, batch, hidden), which overlaps nothing
   Half* last_c = nullptr;        // of an LSTM; may be null
 };
 void RunRecurrence(const PackedRecurrence& packed, const RecurrentRun& run);

@@ -132,8 +132,8 @@ class OneByOne {
   std::optional<Halfs> h_, c_;
 };
 
-Halfs RunTogether(const Recurrent& of) {
-  const int64_t n = of.shape.hidden;
+Halfs RunTogether(const Recurrent& of, int64_t batch = 1) {
+  const int64_t n = batch * of.shape.hidden;
   const PackedRecurrence packed = PackRecurrence(
       of.shape,
       [&](int64_t first, absl::Span<Half> to) {
@@ -143,6 +143,7 @@ Halfs RunTogether(const Recurrent& of) {
   const bool has_cell = of.shape.gates == 4;
   Halfs outputs((of.steps + (has_cell ? 1 : 0)) * n);
   RunRecurrence(packed, {.steps = of.steps,
+                         .batch = batch,
                          .backwards = of.backwards,
                          .inputs = of.inputs.data(),
                          .h = of.h.empty() ? nullptr : of.h.data(),
@@ -220,6 +221,42 @@ TEST(Recurrent, KeepsSpecialNumbers) {
     ExpectSameAsOneByOne(Made(cell.gates, cell.linear, 33, Contents::kSpecial));
     ExpectSameAsOneByOne(Made(cell.gates, cell.linear, 33, Contents::kLarge));
   }
+}
+
+// Row `row` of `batch` rows of `size` elements, which follow each other again and again.
+Halfs RowOf(const Halfs& all, int64_t batch, int64_t row, int64_t size) {
+  Halfs found;
+  for (int64_t at = row * size; at < static_cast<int64_t>(all.size()); at += batch * size) {
+    found.insert(found.end(), all.begin() + at, all.begin() + at + size);
+  }
+  return found;
+}
+
+TEST(Recurrent, EachRowOfABatchIsAlone) {
+  ForEachSimdTarget([] {
+    for (const Cell& cell : kCells) {
+      for (const int64_t hidden : {2, 31, 100}) {
+        for (const int64_t batch : {2, 3, 7}) {
+          for (const bool has_state : {false, true}) {
+            Recurrent all = Made(cell.gates, cell.linear, hidden, Contents::kNormal);
+            const int64_t columns = all.shape.columns();
+            all.inputs = Numbers(batch * all.steps * columns, 6);
+            all.h = has_state ? Numbers(batch * hidden, 7) : Halfs();
+            all.c = has_state && cell.gates == 4 ? Numbers(batch * hidden, 8) : Halfs();
+            const Halfs together = RunTogether(all, batch);
+            for (int64_t row = 0; row < batch; ++row) {
+              SCOPED_TRACE(absl::StrCat("row ", row, " of ", batch));
+              Recurrent one = all;
+              one.inputs = RowOf(all.inputs, batch, row, columns);
+              one.h = RowOf(all.h, batch, row, hidden);
+              one.c = RowOf(all.c, batch, row, hidden);
+              ExpectSame(RowOf(together, batch, row, hidden), OneByOne(one).Run());
+            }
+          }
+        }
+      }
+    }
+  });
 }
 
 TEST(Recurrent, ThreadsDoNotChangeTheBits) {

@@ -82,6 +82,9 @@ const std::map<std::string, std::string> kLoopModels = {
      "(float[64,2,3] x) => (float[64,1,2,5] y, float[1,2,5] hn) "
      "<float[1,5,3] w, float[1,5,5] r, float[1,10] b> "
      "{ y, hn = RNN<hidden_size = 5, activations = [\"Relu\"]>(x, w, r, b) }"},
+    {"lstm_of_nine_rows",
+     "(float[5,9,3] x) => (float[5,1,9,6] y, float[1,9,6] cn) <float[1,24,3] w, float[1,24,6] r> "
+     "{ y, hn, cn = LSTM<hidden_size = 6>(x, w, r) }"},
     {"two_layers",
      "(float[5,1,4] x) => (float[1,1,6] hn) <float[1,24,4] w, float[1,24,6] r, float[1,24,6] v, "
      "float[1,24,6] s, int64[1] one = {1}> "
