@@ -191,10 +191,10 @@ absl::StatusOr<StepUnits> PrepareSteps(const RecurrenceParams& p, const Recurren
   return units;
 }
 
-// Compressed weights are multiplied by other kernels, and those of a single number too.
-bool HasKernel(const RecurrenceParams& p, const RecurrentWeights& weights) {
+// Weights of a single number are multiplied by other kernels.
+bool HasKernel(const RecurrenceParams& p) {
   constexpr int64_t kMostRows = 8;
-  return p.batch <= kMostRows && p.hidden > 1 && weights.r.compressed() == nullptr;
+  return p.batch <= kMostRows && p.hidden > 1;
 }
 
 absl::StatusOr<WholeLoop> PrepareWhole(const RecurrenceParams& p, const RecurrentWeights& weights) {
@@ -204,22 +204,35 @@ absl::StatusOr<WholeLoop> PrepareWhole(const RecurrenceParams& p, const Recurren
   ANEMONE_ASSIGN_OR_RETURN(loop.h, NeuronFunctionOf(p.h));
   std::vector<Half> bias(weights.bias ? p.columns() : 0);
   if (weights.bias) ReadHalves(*weights.bias, 0, absl::MakeSpan(bias));
-  loop.packed = math::PackRecurrence(
-      {.gates = p.step().gates(),
-       .hidden = p.hidden,
-       .linear_before_reset = p.linear_before_reset,
-       .f = loop.f.step,
-       .g = loop.g.step,
-       .h = loop.h.step},
-      [&](int64_t first, absl::Span<Half> to) { ReadHalves(weights.r, first, to); }, bias,
-      IdOf(weights.r));
+  const math::RecurrentShape shape = {.gates = p.step().gates(),
+                                      .hidden = p.hidden,
+                                      .linear_before_reset = p.linear_before_reset,
+                                      .f = loop.f.step,
+                                      .g = loop.g.step,
+                                      .h = loop.h.step};
+  const int64_t n = p.hidden, opened = shape.is_in_parts() ? 2 * n : p.columns();
+  const Tensor opening = PartOf(weights.r, 0, {opened, n});
+  const Tensor proposing = PartOf(weights.r, opened * n, {p.columns() - opened, n});
+  const auto read_opening = [&](int64_t first, absl::Span<Half> to) {
+    ReadHalves(opening, first, to);
+  };
+  const auto read_proposing = [&](int64_t first, absl::Span<Half> to) {
+    ReadHalves(proposing, first, to);
+  };
+  const math::CodedWeights opening_codes = CodedFormOf(opening);
+  const math::CodedWeights proposing_codes = CodedFormOf(proposing);
+  std::vector<math::RecurrentMatrix> parts = {{read_opening, &opening_codes, IdOf(opening)}};
+  if (shape.is_in_parts()) {
+    parts.push_back({read_proposing, &proposing_codes, IdOf(proposing)});
+  }
+  loop.packed = math::PackRecurrence(shape, parts, bias);
   return loop;
 }
 
 absl::StatusOr<Prepared> Prepare(const RecurrenceParams& p, Bottoms,
                                  absl::Span<const Tensor> tensors) {
   const RecurrentWeights weights = WeightsOf(p, tensors);
-  if (HasKernel(p, weights)) {
+  if (HasKernel(p)) {
     ANEMONE_ASSIGN_OR_RETURN(WholeLoop loop, PrepareWhole(p, weights));
     return std::make_shared<PreparedLoop>(std::move(loop));
   }

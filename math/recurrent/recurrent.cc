@@ -118,19 +118,18 @@ HWY_EXPORT(OpenGruStep);
 HWY_EXPORT(EndGruStep);
 HWY_EXPORT(EndRnnStep);
 
-PackedRecurrence PackRecurrence(const RecurrentShape& shape, HalfReader weights,
-                                absl::Span<const Half> bias, ConstantId id) {
+PackedRecurrence PackRecurrence(const RecurrentShape& shape,
+                                absl::Span<const RecurrentMatrix> weights,
+                                absl::Span<const Half> bias) {
+  assert(weights.size() == (shape.is_in_parts() ? 2 : 1));
   assert(bias.empty() || static_cast<int64_t>(bias.size()) == shape.columns());
   const int64_t n = shape.hidden;
-  const auto pack = [&](int64_t first, int64_t gates) {
-    return PackMatrix(
-        n, gates * n, MatrixOrder::kColumnMajor,
-        [&](int64_t at, absl::Span<Half> to) { weights(first * n * n + at, to); }, nullptr,
-        first == 0 ? id : id.Derived({first * n * n}));
+  const auto pack = [n](const RecurrentMatrix& of, int64_t gates) {
+    return PackMatrix(n, gates * n, MatrixOrder::kColumnMajor, of.values, of.coded, of.id);
   };
   PackedRecurrence packed{.shape = shape, .bias = {bias.begin(), bias.end()}};
-  packed.opening = pack(0, shape.is_in_parts() ? 2 : shape.gates);
-  if (shape.is_in_parts()) packed.proposing = pack(2, 1);
+  packed.opening = pack(weights[0], shape.is_in_parts() ? 2 : shape.gates);
+  if (shape.is_in_parts()) packed.proposing = pack(weights[1], 1);
   for (const Half b : bias) packed.float_bias.push_back(ToFloat(b) + 0.0f);  // no -0
   return packed;
 }
@@ -205,6 +204,10 @@ class Stepper {
       }
       return true;
     }
+    if (PanelsOf(weights).form != WeightForm::kDense) {
+      MultiplyCodes(weights, first, columns, to);
+      return true;
+    }
     const RowProduct product = {
         .rows = run_.batch,
         .a_step = n,
@@ -220,6 +223,17 @@ class Stepper {
                        (product, begin * kRowColumns, std::min(end * kRowColumns, columns));
                      });
     return true;
+  }
+
+  // The same product with compressed weights.
+  void MultiplyCodes(const PackedMatrix& weights, int64_t first, int64_t columns, Half* to) {
+    const int64_t n = shape_.hidden, step = shape_.columns(), rows = run_.batch;
+    const CallScratch<Half> state(size());
+    FloatToHalf(state_.span(), state.span());  // exact
+    absl::Span<const float> bias = packed_.float_bias;
+    if (!bias.empty()) bias = bias.subspan(first * n, columns);
+    Gemm({.m = rows, .k = n, .n = columns}, state.span(), RowMajor(n), weights, bias,
+         {to, static_cast<size_t>((rows - 1) * step + columns)}, RowMajor(step));
   }
 
   const PackedRecurrence& packed_;

@@ -2,7 +2,7 @@
 //
 //   // Once; the weights are 256 x 64.
 //   const PackedRecurrence lstm = PackRecurrence(
-//       {.gates = 4, .hidden = 64, .f = sigmoid, .g = tanh, .h = tanh}, weights, bias);
+//       {.gates = 4, .hidden = 64, .f = sigmoid, .g = tanh, .h = tanh}, {{weights}}, bias);
 //   // x is 20 x 256, y is 20 x 64.
 //   RunRecurrence(lstm, {.steps = 20, .inputs = x, .outputs = y});
 //
@@ -47,10 +47,18 @@ struct PackedRecurrence {
   std::vector<float> float_bias;  // the same
 };
 
-// `weights` are those of the state, (gates * hidden, hidden). `bias` may be empty. `id` is that of
-// the weights.
-PackedRecurrence PackRecurrence(const RecurrentShape& shape, HalfReader weights,
-                                absl::Span<const Half> bias, ConstantId id = {});
+// Weights of the state for some gates, (gates * hidden, hidden). `coded` is their compressed form,
+// or null; `id` is that of the constant.
+struct RecurrentMatrix {
+  HalfReader values;
+  const CodedWeights* coded = nullptr;
+  ConstantId id = {};
+};
+// `weights` are one matrix of all gates; if in parts, two: of the first two gates and of the last.
+// `bias` may be empty.
+PackedRecurrence PackRecurrence(const RecurrentShape& shape,
+                                absl::Span<const RecurrentMatrix> weights,
+                                absl::Span<const Half> bias);
 
 struct RecurrentRun {
   int64_t steps = 1, batch = 1;

@@ -134,12 +134,16 @@ class OneByOne {
 
 Halfs RunTogether(const Recurrent& of, int64_t batch = 1) {
   const int64_t n = batch * of.shape.hidden;
-  const PackedRecurrence packed = PackRecurrence(
-      of.shape,
-      [&](int64_t first, absl::Span<Half> to) {
-        std::copy_n(of.weights.begin() + first, to.size(), to.begin());
-      },
-      of.bias);
+  const auto from = [&](int64_t gate) {
+    const int64_t begin = gate * of.shape.hidden * of.shape.hidden;
+    return [&of, begin](int64_t first, absl::Span<Half> to) {
+      std::copy_n(of.weights.begin() + begin + first, to.size(), to.begin());
+    };
+  };
+  const auto opening = from(0), proposing = from(2);
+  std::vector<RecurrentMatrix> parts = {{opening}};
+  if (of.shape.is_in_parts()) parts.push_back({proposing});
+  const PackedRecurrence packed = PackRecurrence(of.shape, parts, of.bias);
   const bool has_cell = of.shape.gates == 4;
   Halfs outputs((of.steps + (has_cell ? 1 : 0)) * n);
   RunRecurrence(packed, {.steps = of.steps,

@@ -85,6 +85,36 @@ const std::map<std::string, std::string> kLoopModels = {
     {"lstm_of_nine_rows",
      "(float[5,9,3] x) => (float[5,1,9,6] y, float[1,9,6] cn) <float[1,24,3] w, float[1,24,6] r> "
      "{ y, hn, cn = LSTM<hidden_size = 6>(x, w, r) }"},
+    {"lstm_of_codes",
+     "(float[6,1,8] x) => (float[6,1,1,48] y) "
+     "<float[192,8] w, float[192,48] r, float[192] e, float m = {100}, float n = {0.01}, "
+     "int64[3] a = {1, 192, 8}, int64[3] b = {1, 192, 48}> "
+     "{ s = Mul(e, n) wm = Mul(w, m) rm = Mul(r, m) wi = Cast<to = 3>(wm) ri = Cast<to = 3>(rm) "
+     "  v = DequantizeLinear<axis = 0>(wi, s) u = DequantizeLinear<axis = 0>(ri, s) "
+     "  p = Reshape(v, a) q = Reshape(u, b) y = LSTM<hidden_size = 48>(x, p, q) }"},
+    {"lstm_of_codes_with_one_scale_and_two_rows",
+     "(float[6,2,8] x) => (float[6,1,2,48] y) "
+     "<float[192,8] w, float[192,48] r, float e = {1}, float m = {100}, float n = {0.01}, "
+     "int64[3] a = {1, 192, 8}, int64[3] b = {1, 192, 48}> "
+     "{ s = Mul(e, n) wm = Mul(w, m) rm = Mul(r, m) wi = Cast<to = 3>(wm) ri = Cast<to = 3>(rm) "
+     "  v = DequantizeLinear<axis = 0>(wi, s) u = DequantizeLinear<axis = 0>(ri, s) "
+     "  p = Reshape(v, a) q = Reshape(u, b) y = LSTM<hidden_size = 48>(x, p, q) }"},
+    {"gru_of_codes",
+     "(float[6,1,8] x) => (float[6,2,1,48] y) "
+     "<float[288,8] w, float[288,48] r, float[288] e, float m = {100}, float n = {0.01}, "
+     "int64[3] a = {2, 144, 8}, int64[3] b = {2, 144, 48}> "
+     "{ s = Mul(e, n) wm = Mul(w, m) rm = Mul(r, m) wi = Cast<to = 3>(wm) ri = Cast<to = 3>(rm) "
+     "  v = DequantizeLinear<axis = 0>(wi, s) u = DequantizeLinear<axis = 0>(ri, s) "
+     "  p = Reshape(v, a) q = Reshape(u, b) y = GRU<hidden_size = 48, direction = "
+     "\"bidirectional\">(x, p, q) }"},
+    {"gru_of_codes_with_one_scale_linear_before_reset",
+     "(float[6,3,8] x) => (float[6,1,3,48] y) "
+     "<float[144,8] w, float[144,48] r, float e = {1}, float m = {100}, float n = {0.01}, "
+     "int64[3] a = {1, 144, 8}, int64[3] b = {1, 144, 48}> "
+     "{ s = Mul(e, n) wm = Mul(w, m) rm = Mul(r, m) wi = Cast<to = 3>(wm) ri = Cast<to = 3>(rm) "
+     "  v = DequantizeLinear<axis = 0>(wi, s) u = DequantizeLinear<axis = 0>(ri, s) "
+     "  p = Reshape(v, a) q = Reshape(u, b) y = GRU<hidden_size = 48, linear_before_reset = 1>(x, "
+     "p, q) }"},
     {"two_layers",
      "(float[5,1,4] x) => (float[1,1,6] hn) <float[1,24,4] w, float[1,24,6] r, float[1,24,6] v, "
      "float[1,24,6] s, int64[1] one = {1}> "
@@ -160,6 +190,21 @@ TEST_P(Loops, HaveTheBitsOfTheirUnits) {
   Settings unrolled = settings;
   unrolled.memory_limit = kPlenty;
   ExpectSameLoopBits(OutputsOf(bytes, settings), OutputsOf(bytes, unrolled));
+}
+
+// Compressed weights stay compressed.
+TEST_P(Loops, KeepCodes) {
+  const bool has_codes = GetParam().first.find("codes") != std::string::npos;
+  const auto model = ImportBytes(LoopBytes(GetParam().second), "", {});
+  ASSERT_TRUE(model.ok()) << model.status();
+  const auto plan = MakeRunPlan(*model, {.target = *FindTarget("h13")});
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  for (const Segment& segment : plan->segments) {
+    for (const Unit& unit : segment.network.units) {
+      if (unit.kind->type != absl::string_view("Recurrence")) continue;
+      EXPECT_EQ(unit.weights[0].compressed() != nullptr, has_codes) << unit.name;
+    }
+  }
 }
 
 TEST_P(Loops, HaveThePlaceAndTheVerdictOfTheirUnits) {
