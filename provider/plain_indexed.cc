@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "anemone/compressed.h"
 #include "importer/infer/indexed_places.h"
 #include "importer/infer/places.h"
 #include "importer/read/tensor_reader.h"
@@ -42,6 +43,19 @@ absl::Status OutsideAxis(int64_t index, int64_t size, const std::string& label) 
                    " must be within the inclusive range [", -size, ",", size - 1, "]"));
 }
 
+// Gathered() of a compressed table: only the elements that are taken are expanded.
+void ReadRows(const Compressed& table, const Sizes& dims, int64_t axis,
+              absl::Span<const int64_t> taken, float* to) {
+  const int64_t blocks = Product(dims.begin(), dims.begin() + axis);
+  const int64_t row = Product(dims.begin() + axis + 1, dims.end());
+  for (int64_t block = 0; block < blocks; ++block) {
+    for (const int64_t index : taken) {
+      table.Read((block * dims[axis] + index) * row, {to, static_cast<size_t>(row)});
+      to += row;
+    }
+  }
+}
+
 absl::StatusOr<Tensor> Gathered(const Tensor& x, int64_t axis, const Tensor& indices,
                                 const std::string& label) {
   const Sizes& from = x.dims();
@@ -49,6 +63,10 @@ absl::StatusOr<Tensor> Gathered(const Tensor& x, int64_t axis, const Tensor& ind
   if (outside) return OutsideAxis(*outside, from[axis], label);
   Tensor made = Tensor::Uninitialized(x.type(), GatheredDims(from, axis, indices.dims()));
   if (made.elements() == 0) return made;
+  if (x.compressed() != nullptr && x.type() == DataType::kFloat) {
+    ReadRows(*x.compressed(), from, axis, taken, made.mutable_data<float>());
+    return made;
+  }
   const size_t row = x.bytes().size() / Product(from.begin(), from.begin() + axis + 1);
   auto* to = made.mutable_data<std::byte>();
   const std::byte* block = x.bytes().data();

@@ -5,8 +5,11 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "anemone/compressed.h"
+#include "anemone/scale_grid.h"
 #include "base/status_macros.h"
 #include "importer/read/tensor_reader.h"
+#include "importer/write/to_onnx.h"
 
 namespace anemone {
 
@@ -65,7 +68,31 @@ class PlainPart::Reader {
     Add(input.name(), std::move(value));
   }
 
+  // A compressed constant (importer/write/compressed_nodes.h).
+  bool ReadCompressed(const onnx::NodeProto& node) {
+    std::vector<Tensor> constants;
+    for (const std::string& name : node.input()) {
+      const auto found = places_.find(name);
+      if (found == places_.end() || !values_[found->second].constant) return false;
+      constants.push_back(*values_[found->second].constant);
+    }
+    if (constants.size() < 2) return false;
+    const auto attribute = [&](absl::string_view name, int64_t otherwise) {
+      const onnx::AttributeProto* const found = FindAttribute(node, name);
+      return found == nullptr ? otherwise : found->i();
+    };
+    const Tensor &codes = constants[0], &scales = constants[1];
+    const auto grid = ScaleGrid::Of(codes.dims(), scales.dims(), attribute("axis", 1),
+                                    attribute("block_size", 0));
+    if (!grid.ok()) return false;
+    auto made =
+        Compressed::Affine(codes, scales, constants.size() > 2 ? constants[2] : Tensor(), *grid);
+    if (made.ok()) AddConstant(node.output(0), Tensor::Of(codes.dims(), *std::move(made)));
+    return made.ok();
+  }
+
   bool ReadNode(const onnx::NodeProto& node) {
+    if (node.op_type() == "DequantizeLinear") return ReadCompressed(node);
     const std::string& made = node.output_size() > 0 ? node.output(0) : node.name();
     Step step{.label = node.name().empty()
                            ? absl::StrCat("node (", node.op_type(), ") that makes '", made, "'")

@@ -70,6 +70,7 @@ constexpr Operator kElementwiseRows[] = {
      .float_integers = FloatIntegers::kPass,
      .identity = identity::TimesOne,
      .lift = {1, 6, LiftBroadcast},
+     .compressed = CompressedRule{CompressedByMul},
      .compute = compute::Mul,
      .gradient = {gradient::Mul}},
     {.op_type = "Div",

@@ -30,6 +30,29 @@ absl::Status AtNode(const Model& model, const Node& node, const absl::Status& st
   return absl::Status(status.code(), absl::StrCat(NodeLabel(model, node), ": ", status.message()));
 }
 
+// The grid of factors that are broadcast to a tensor of shape `dims`; nullopt unless they vary
+// along axes that follow each other.
+std::optional<ScaleGrid> GridOfFactors(const std::vector<int64_t>& dims,
+                                       const std::vector<int64_t>& factors) {
+  if (factors.size() > dims.size()) return std::nullopt;
+  ScaleGrid grid = {.axis = 1, .inner = 1, .block = 1, .axis_stride = 1};
+  bool is_over = false;  // the axes along which they vary
+  for (size_t i = 1; i <= dims.size(); ++i) {
+    const int64_t dim = dims[dims.size() - i];
+    const int64_t factor = i <= factors.size() ? factors[factors.size() - i] : 1;
+    if (factor != 1 && (factor != dim || is_over)) return std::nullopt;
+    if (dim == 1) continue;
+    if (factor != 1) {
+      grid.axis *= dim;
+    } else if (grid.axis == 1) {
+      grid.inner *= dim;
+    } else {
+      is_over = true;
+    }
+  }
+  return grid;
+}
+
 // Writes the nodes that represent one compressed constant.
 class Body {
  public:
@@ -187,10 +210,30 @@ absl::StatusOr<std::optional<Tensor>> CompressedByDequantizeLinear(const Graph& 
 absl::StatusOr<std::optional<Tensor>> CompressedByCast(const Graph& graph, const Node& node) {
   const Tensor& codes = *ConstantInput(graph, node, 0);
   const auto to = static_cast<DataType>(IntOr(node, "to", 0));
-  if (!IsCodeType(codes.type()) || (to != DataType::kInt32 && to != DataType::kInt64)) {
-    return std::nullopt;
+  if (!IsCodeType(codes.type())) return std::nullopt;
+  if (to == DataType::kFloat) {  // until a Mul scales them
+    ANEMONE_ASSIGN_OR_RETURN(Compressed::Ptr made,
+                             Compressed::Affine(codes, Tensor::Floats({}, {1}), Tensor(),
+                                                ScaleGrid::OfTensor(codes.elements())));
+    return Tensor::Of(codes.dims(), std::move(made));
   }
+  if (to != DataType::kInt32 && to != DataType::kInt64) return std::nullopt;
   return Tensor::Of(codes.dims(), Compressed::Integers(codes, to));
+}
+
+absl::StatusOr<std::optional<Tensor>> CompressedByMul(const Graph& graph, const Node& node) {
+  const Tensor& codes = *ConstantInput(graph, node, 0);
+  const Compressed* stored = codes.compressed();
+  const Tensor* scales = ConstantInput(graph, node, 1);
+  const bool are_integers = stored != nullptr && stored->form() == CompressedForm::kAffine &&
+                            !stored->is_plain() && stored->scales() == std::vector<float>{1} &&
+                            stored->zero_points().empty();
+  if (!are_integers || scales == nullptr || scales->type() != DataType::kFloat) return std::nullopt;
+  const std::optional<ScaleGrid> grid = GridOfFactors(codes.dims(), scales->dims());
+  if (!grid) return std::nullopt;
+  auto made = Compressed::Affine(stored->codes(), *scales, Tensor(), *grid);
+  if (!made.ok()) return std::nullopt;  // a factor is not finite
+  return Tensor::Of(codes.dims(), *std::move(made));
 }
 
 absl::StatusOr<std::optional<Tensor>> CompressedByGather(const Graph& graph, const Node& node) {

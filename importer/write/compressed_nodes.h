@@ -1,6 +1,8 @@
 // importer/write/compressed_nodes.h: converts between compressed constants and the ONNX nodes that
 // represent them:
-//   int8, int4        DequantizeLinear of integers, with scales per tensor, axis or block
+//   int8, int4        DequantizeLinear of integers, with scales per tensor, axis or block; read
+//   also
+//                     from a Cast of integers to float and a Mul by scales
 //   palette           Gather of a table by indices of 8 or 4 bits, which a Cast widens
 //   sparse            a sparse initializer
 #ifndef ANEMONE_IMPORTER_WRITE_COMPRESSED_NODES_H_
@@ -28,6 +30,7 @@ absl::StatusOr<std::optional<Tensor>> CompressedByCast(const Graph& graph, const
 absl::StatusOr<std::optional<Tensor>> CompressedByDequantizeLinear(const Graph& graph,
                                                                    const Node& node);
 absl::StatusOr<std::optional<Tensor>> CompressedByGather(const Graph& graph, const Node& node);
+absl::StatusOr<std::optional<Tensor>> CompressedByMul(const Graph& graph, const Node& node);
 absl::StatusOr<std::optional<Tensor>> CompressedByTranspose(const Graph& graph, const Node& node);
 
 // Writes a compressed constant called `name` to `out` as nodes or a sparse initializer. The dense

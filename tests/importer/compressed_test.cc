@@ -160,6 +160,40 @@ TEST(CompressedTest, AConstantOutputIsWritten) {
   ExpectSameOnOrt(QuantizedModel(q, "() => (float w) { }"));
 }
 
+// q * s, where an importer of weights in integers wrote a Cast and a Mul.
+TEST(CompressedTest, IntegersTimesScalesStayCompressed) {
+  struct Case {
+    std::vector<int64_t> dims, scales;
+    size_t count;  // of scales; 0: the weight is expanded
+  };
+  for (const Case& c : {Case{{40, 30}, {}, 1}, Case{{40, 30}, {1, 1}, 1}, Case{{40, 30}, {30}, 30},
+                        Case{{40, 30}, {40, 1}, 40}, Case{{20, 4, 16}, {20, 4, 1}, 80},
+                        Case{{20, 4, 16}, {4, 1}, 4}, Case{{20, 1, 64}, {20, 1, 1}, 20},
+                        Case{{20, 4, 16}, {20, 1, 16}, 0}, Case{{40, 30}, {1, 40, 30}, 0}}) {
+    SCOPED_TRACE(testing::PrintToString(c.scales) + " " + testing::PrintToString(c.dims));
+    onnx::ModelProto model = ParseModel(
+        "agraph (float x) => (float y) { f = Cast<to = 1>(q) w = Mul(f, s) y = Add(x, w) }");
+    AddInitializer(model, "q", TensorProto::INT8, c.dims, Bytes(Count(c.dims)));
+    AddInitializer(model, "s", TensorProto::FLOAT, c.scales, Scales(Count(c.scales)));
+    const Model ours = ExpectSameOnOrt(model);
+    const Tensor* weight = OnlyCompressed(ours.graph);
+    ASSERT_EQ(weight == nullptr, c.count == 0);
+    EXPECT_EQ(1, ours.graph.nodes.size());
+    if (weight == nullptr) continue;
+    EXPECT_EQ(c.dims, weight->dims());
+    EXPECT_EQ(weight->compressed()->scales().size(), c.count);
+  }
+}
+
+// A factor that is no number stays one.
+TEST(CompressedTest, AFactorThatIsNotFiniteExpands) {
+  onnx::ModelProto model = ParseModel(
+      "agraph (float x) => (float y) { f = Cast<to = 1>(q) w = Mul(f, s) y = Add(x, w) }");
+  AddInitializer(model, "q", TensorProto::INT8, {40, 30}, Bytes(1200));
+  AddInitializer<float>(model, "s", TensorProto::FLOAT, {}, {INFINITY});
+  EXPECT_EQ(nullptr, OnlyCompressed(ExpectSameOnOrt(model).graph));
+}
+
 // A weight that other constant nodes read is expanded for them.
 TEST(CompressedTest, FoldsFurther) {
   const CompressedCase q{"", {40, 64}, {40}, TensorProto::INT8, 0};

@@ -88,6 +88,18 @@ TEST(PlainPart, ReadsRows) {
                 {{"int64[2]", "int64[4] t = {9, 8, 7, 6}", "y = Gather(t, x)"}});
 }
 
+// A compressed table is read by rows, here with scales along each of its axes.
+TEST(PlainPart, ReadsRowsOfCodes) {
+  const std::string codes = "int8[2,3] q = {1, -2, 3, 4, 5, -128}";
+  ExpectItsBits(Tensor::Int64s({3}, {1, 0, -1}),
+                {{"float[3,3]", codes + ", float[2] s = {0.1, 3}, int8[2] z = {1, -1}",
+                  "t = DequantizeLinear<axis = 0>(q, s, z) y = Gather(t, x)"},
+                 {"float[2,3]", codes + ", float[3] s = {0.1, 3, 7}",
+                  "t = DequantizeLinear<axis = 1>(q, s) y = Gather<axis = 1>(t, x)"},
+                 {"float[2,3]", codes + ", float s = {0.1}",
+                  "t = DequantizeLinear(q, s) y = Gather<axis = 1>(t, x)"}});
+}
+
 TEST(PlainPart, Casts) {
   const std::array<int64_t, 6> numbers = {0, 1, -1, 16777217, int64_t{1} << 40, -2147483649};
   const std::array<int32_t, 4> ints = {0, 7, -3, 16777217};
