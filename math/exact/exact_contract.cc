@@ -263,6 +263,60 @@ void Convolve(const Numerics& n, const Convolution& c, absl::Span<const Half> x,
   }
 }
 
+// Whether vectors along the output channels are better: positions do not fill one vector, and the
+// channels need fewer. (With more positions the longer rows of inputs made it slower.)
+bool HasFewPositions(const Convolution& c) {
+  const int64_t positions = c.out_h * c.out_w;
+  return !c.transposed && c.groups == 1 && positions < kMacColumns &&
+         positions * CeilDiv(c.out_channels, kMacColumns) < c.out_channels;
+}
+
+// The input elements of each window: [image][position][lane].
+void Windows(const Convolution& c, absl::Span<const Lane> lanes, const float* x, float* windows) {
+  const Places places(c);
+  const int64_t in_plane = c.in_h * c.in_w;
+  for (int64_t image = 0; image < c.batch; ++image, x += c.in_channels * in_plane) {
+    for (int64_t i = 0; i < c.out_h * c.out_w; ++i) {
+      for (const Lane& lane : lanes) {
+        const int64_t at = places.rows[lane.row * c.out_h + i / c.out_w] +
+                           places.columns[lane.column * c.out_w + i % c.out_w];
+        *windows++ = at < 0 ? 0 : x[lane.channel * in_plane + at];
+      }
+    }
+  }
+}
+
+// The same results as Convolve(), with vectors along the output channels.
+void ConvolveFew(const Numerics& n, const Convolution& c, absl::Span<const Half> x,
+                 absl::Span<const Half> w, const ContractTerms& terms, absl::Span<Half> y) {
+  const std::vector<Lane> lanes = LanesOf(n, c.in_channels, c.window);
+  const int64_t depth = static_cast<int64_t>(lanes.size()), positions = c.out_h * c.out_w;
+  const int64_t rows = c.batch * positions;
+  const CallScratch<float> input(static_cast<int64_t>(x.size())), windows(rows * depth);
+  MacOperands(n, {.columns = input.size()}, x.data(), input.data());
+  Windows(c, lanes, input.data(), windows.data());
+  std::vector<int64_t> order(depth);  // the lane of each weight
+  for (int64_t k = 0; k < depth; ++k) order[c.WeightOf(lanes[k])] = k;
+  const int64_t panels = CeilDiv(c.out_channels, kMacColumns);
+  ParallelForItems(panels, depth * rows * kMacColumns, [&](int64_t begin, int64_t end) {
+    std::vector<float> panel(depth * kMacColumns), sums(rows * kMacColumns);
+    for (int64_t first = begin * kMacColumns; first < end * kMacColumns; first += kMacColumns) {
+      const int64_t count = std::min(c.out_channels - first, kMacColumns);
+      MacOperands(n, {depth, count, 1, depth, kMacColumns, order.data()}, w.data() + first * depth,
+                  panel.data());
+      MacSums(n, {.rows = rows, .depth = depth, .is_bounded = depth > 1}, windows.span(), panel,
+              absl::MakeSpan(sums));
+      for (int64_t i = 0; i < rows; ++i) {
+        Half stored[kMacColumns];
+        StoreMacs(n, /*has_ceiling=*/depth > 1, terms.At(first, 1),
+                  absl::MakeConstSpan(sums).subspan(i * kMacColumns, count), stored);
+        Half* to = y.data() + (i / positions * c.out_channels + first) * positions + i % positions;
+        for (int64_t j = 0; j < count; ++j) to[j * positions] = stored[j];
+      }
+    }
+  });
+}
+
 // One operand of a matrix product.
 struct Side {
   const Half* data;
@@ -332,10 +386,9 @@ void ExactConv(const Numerics& n, const ConvShape& s, absl::Span<const Half> x,
                     {.row = depth, .col = 1}, w, {.row = 1, .col = depth}, terms, y,
                     {.row = channels, .col = 1});
   }
-  Convolve(n,
-           {s.batch, s.in_channels, s.in_h, s.in_w, s.out_channels, s.out_h(), s.out_w(), s.groups,
-            s.window, /*transposed=*/false},
-           x, w, terms, y);
+  const Convolution c = {s.batch,   s.in_channels, s.in_h,   s.in_w,   s.out_channels,
+                         s.out_h(), s.out_w(),     s.groups, s.window, /*transposed=*/false};
+  HasFewPositions(c) ? ConvolveFew(n, c, x, w, terms, y) : Convolve(n, c, x, w, terms, y);
 }
 
 void ExactConvTranspose(const Numerics& n, const ConvTransposeShape& s, absl::Span<const Half> x,

@@ -121,18 +121,23 @@ HWY_INLINE void SumRows(const float* a, const float* b, int64_t depth, float mos
   }
 }
 
+// Rows [i, shape.rows): kCount at a time, then the rest in halves.
+template <int kCount, bool kTiles, bool kFinite, bool kLimited>
+HWY_INLINE void SumFrom(int64_t i, const MacShape& shape, const float* a, const float* b,
+                        float most, float* sums) {
+  for (; i + kCount <= shape.rows; i += kCount) {
+    SumRows<kCount, kTiles, kFinite, kLimited>(a + i * shape.depth, b, shape.depth, most,
+                                               shape.continues, sums + i * kMacColumns);
+  }
+  if constexpr (kCount > 1) {
+    SumFrom<kCount / 2, kTiles, kFinite, kLimited>(i, shape, a, b, most, sums);
+  }
+}
+
 template <bool kTiles, bool kFinite, bool kLimited>
 HWY_NOINLINE void SumAll(const MacShape& shape, const float* a, const float* b, float most,
                          float* sums) {
-  int64_t i = 0;
-  for (; i + kRows <= shape.rows; i += kRows) {
-    SumRows<kRows, kTiles, kFinite, kLimited>(a + i * shape.depth, b, shape.depth, most,
-                                              shape.continues, sums + i * kMacColumns);
-  }
-  for (; i < shape.rows; ++i) {
-    SumRows<1, kTiles, kFinite, kLimited>(a + i * shape.depth, b, shape.depth, most,
-                                          shape.continues, sums + i * kMacColumns);
-  }
+  SumFrom<kRows, kTiles, kFinite, kLimited>(0, shape, a, b, most, sums);
 }
 
 // For the usual options. `finite`: all operands are finite.
@@ -183,7 +188,7 @@ HWY_INLINE VF Operand(VF x, bool flushes) {
 void ReadRows(const MacBlock& block, bool flushes, const Half* from, float* to) {
   for (int64_t i = 0; i < block.rows; ++i) {
     const Half* row = from + i * block.row;
-    float* made = to + i * block.to_row;
+    float* made = to + block.To(i);
     int64_t j = 0;
     for (; j + kLanes <= block.columns; j += kLanes) {
       hn::StoreU(Operand(LoadHalf(row + j), flushes), DF(), made + j);
@@ -194,7 +199,7 @@ void ReadRows(const MacBlock& block, bool flushes, const Half* from, float* to) 
   }
 }
 
-// The same for columns that are contiguous: transposes them in blocks of 8 rows.
+// The same for columns that are contiguous: transposes blocks of 8 rows.
 void ReadColumns(const MacBlock& block, bool flushes, const Half* from, float* to) {
   constexpr int64_t kBlock = 8;
   Half rows[kBlock * kMacColumns];
@@ -202,18 +207,24 @@ void ReadColumns(const MacBlock& block, bool flushes, const Half* from, float* t
     const int64_t height = HWY_MIN(block.rows - i, kBlock);
     for (int64_t j = 0; j < block.columns; j += kMacColumns) {
       const int64_t width = HWY_MIN(block.columns - j, kMacColumns);
-      const Half* const at = from + j * block.column + i;
-      int64_t done = 0;
-      for (; height == kBlock && done + kBlock <= width; done += kBlock) {
-        TransposeHalves(at + done * block.column, block.column, rows + done, kMacColumns);
-      }
-      for (; done < width; ++done) {
-        for (int64_t k = 0; k < height; ++k) {
-          rows[k * kMacColumns + done] = at[done * block.column + k];
+      const auto column = [&](int64_t k) { return from + (j + k) * block.column + i; };
+      if (height == kBlock && width == kMacColumns) {
+        for (int64_t k = 0; k < kMacColumns; k += kBlock) {
+          TransposeBlock([&](int64_t c) HWY_ATTR { return column(k + c); }, kBlock, kBlock,
+                         rows + k, kMacColumns);
         }
+        for (int64_t k = 0; k < kBlock; ++k) {
+          float* made = to + block.To(i + k) + j;
+          for (int64_t c = 0; c < kMacColumns; c += kLanes) {
+            hn::StoreU(Operand(LoadHalf(rows + k * kMacColumns + c), flushes), DF(), made + c);
+          }
+        }
+        continue;
       }
-      ReadRows({.rows = height, .columns = width, .row = kMacColumns, .to_row = block.to_row},
-               flushes, rows, to + i * block.to_row + j);
+      TransposeTile(column, width, height, rows, kMacColumns);
+      for (int64_t k = 0; k < height; ++k) {
+        ReadRows({.columns = width}, flushes, rows + k * kMacColumns, to + block.To(i + k) + j);
+      }
     }
   }
 }
@@ -419,7 +430,7 @@ void MacOperands(const Numerics& n, const MacBlock& block, const Half* from, flo
   for (int64_t i = 0; i < block.rows; ++i) {
     for (int64_t j = 0; j < block.columns; ++j) {
       const Half value = from[i * block.row + j * block.column];
-      to[i * block.to_row + j] = flushes && IsSubnormal(value) ? 0 : ToFloat(value);
+      to[block.To(i) + j] = flushes && IsSubnormal(value) ? 0 : ToFloat(value);
     }
   }
 }

@@ -26,11 +26,15 @@
 namespace anemone::math {
 
 // Converts Halfs as the array reads them: subnormals may become zero. Element (i, j) is read from
-// from[i * row + j * column] and written to to[i * to_row + j].
+// from[i * row + j * column] and written to to[i * to_row + j], or, with an order, to
+// to[order[i] * to_row + j].
 struct MacBlock {
   int64_t rows = 1, columns = 1;
   int64_t row = 0, column = 1;
   int64_t to_row = 0;
+  const int64_t* order = nullptr;
+
+  int64_t To(int64_t i) const { return (order == nullptr ? i : order[i]) * to_row; }
 };
 void MacOperands(const Numerics& n, const MacBlock& block, const Half* from, float* to);
 

@@ -204,6 +204,42 @@ TEST(ExactContract, OnePositionIsComputedAsOneOfMany) {
   }
 }
 
+// A few positions are computed along channels, many along positions.
+TEST(ExactContract, FewPositionsAreComputedAsAmongMany) {
+  constexpr int64_t kIn = 7, kHeight = 3, kWidth = 40, kFew = 4, kChannels = 21;
+  constexpr int64_t kLines = kBatch * kIn * kHeight;
+  const Window window = {.kernel_h = 3, .kernel_w = 3, .pad_top = 1, .pad_bottom = 1};
+  const ConvShape wide{.batch = kBatch, .in_channels = kIn, .in_h = kHeight, .in_w = kWidth,
+                       .out_channels = kChannels, .window = window};
+  ConvShape narrow = wide;
+  narrow.in_w = kFew;
+  const int64_t lines = kBatch * kChannels * kHeight;
+  const Halfs x = RandomHalfs(kLines * kWidth, 30, 1, /*has_infinities=*/true);
+  const Halfs w = RandomHalfs(kChannels * kIn * 9, 30, 2);
+  const std::vector<float> gain(kChannels, 0.75f), offset(kChannels, 3.0f);
+  const ContractTerms terms = {.gain = gain, .offset = offset};
+  for (MacLaneOrder order : {MacLaneOrder::kCiFastest, MacLaneOrder::kKernelFastest}) {
+    Numerics n = NumericsOf("A13");
+    n.mac_lane_order = order;
+    Halfs many(lines * wide.out_w()), few(lines * narrow.out_w()), part(kLines * kFew);
+    ForEachSimdTarget([&] {
+      ExactConv(n, wide, x, w, terms, absl::MakeSpan(many));
+      for (int64_t first = 0; first + kFew <= kWidth; ++first) {
+        for (int64_t i = 0; i < kLines; ++i) {
+          std::copy_n(x.begin() + i * kWidth + first, kFew, part.begin() + i * kFew);
+        }
+        ExactConv(n, narrow, part, w, terms, absl::MakeSpan(few));
+        for (size_t i = 0; i < few.size(); ++i) {
+          const int64_t line = static_cast<int64_t>(i) / narrow.out_w();
+          ASSERT_EQ(few[i], many[line * wide.out_w() + first +
+                                 static_cast<int64_t>(i) % narrow.out_w()])
+              << first << ' ' << i;
+        }
+      }
+    });
+  }
+}
+
 // As exact_half-inl.h says, computing in fp32 gives the same as one rounding, for both tie rules.
 TEST(ExactElementwise, RoundsOnceAsInDouble) {
   for (const char* family : kExactFamilies) {
