@@ -10,20 +10,19 @@
 namespace anemone {
 namespace {
 
-// Refuses empty axes and axes that are longer than the target allows.
-Verdict CheckExtents(const Dims& dims, const Target& target, Route route) {
+// Refuses empty axes and axes that are longer than the target allows; nullopt: `judge` accepts.
+std::optional<Verdict> RefuseExtents(Judge& judge, const Dims& dims) {
   static constexpr std::pair<Axis, Limit> kCaps[] = {{Axis::kN, Limit::kMaxTensorN},
                                                      {Axis::kD, Limit::kMaxTensorD},
                                                      {Axis::kC, Limit::kMaxTensorC},
                                                      {Axis::kH, Limit::kMaxTensorH},
                                                      {Axis::kW, Limit::kMaxTensorW}};
-  Judge judge(target, route);
   for (int64_t extent : dims.extent) {
     if (extent < 1) return judge.Reject(rule::kEmptyTensor);
   }
   for (const auto& [axis, limit] : kCaps) {
     if (judge.Within(dims[axis], limit)) continue;
-    if (route == Route::kNetplist) {
+    if (judge.route() == Route::kNetplist) {
       const int64_t most = judge.Value(limit, 0);
       if (axis == Axis::kW) return judge.Reject(rule::kMaxWidth, dims[axis], most);
       if (axis == Axis::kC) return judge.Reject(rule::kMaxChannels, dims[axis], most);
@@ -31,12 +30,25 @@ Verdict CheckExtents(const Dims& dims, const Target& target, Route route) {
       return judge.Reject(axis == Axis::kD ? rule::kMaxDepth : rule::kMaxExtent);
     }
     // The message is known for the spatial axes of some families only.
-    const std::optional<int> family = target.family_index();
+    const std::optional<int> family = judge.target().family_index();
     const bool text_known =
         family && rule::kMaxDimensionA13.Lists(*family) && axis != Axis::kN && axis != Axis::kC;
     return judge.Reject(text_known ? rule::kMaxDimensionA13 : rule::kMaxDimension);
   }
-  return judge.Accept();
+  return std::nullopt;
+}
+
+// The same for the bottoms of a unit.
+std::optional<Verdict> RefuseBottoms(Judge& judge, const UnitKind& kind, Bottoms bottoms) {
+  if (kind.family != nullptr && !judge.Reaches(*kind.family)) return judge.Reject(*kind.family);
+  const BottomCount& count = kind.bottoms;
+  if (bottoms.size() < count.least || bottoms.size() > count.most) {
+    return judge.Reject(count.rule != nullptr ? *count.rule : rule::kBottomCount);
+  }
+  for (const Bottom& bottom : bottoms) {
+    if (auto refused = RefuseExtents(judge, bottom.dims)) return refused;
+  }
+  return std::nullopt;
 }
 
 // The format of a constant on the engine: floats of any width are rounded to fp16.
@@ -81,28 +93,20 @@ std::vector<Bottom> Network::BottomsOf(absl::Span<const Operand> operands) const
 
 Verdict CheckBottoms(const UnitKind& kind, Bottoms bottoms, const Target& target, Route route) {
   Judge judge(target, route);
-  if (kind.family != nullptr && !judge.Reaches(*kind.family)) return judge.Reject(*kind.family);
-  const BottomCount& count = kind.bottoms;
-  if (bottoms.size() < count.least || bottoms.size() > count.most) {
-    return judge.Reject(count.rule != nullptr ? *count.rule : rule::kBottomCount);
-  }
-  Verdict verdict = judge.Accept();
-  for (const Bottom& bottom : bottoms) {
-    verdict = Both(std::move(verdict), CheckExtents(bottom.dims, target, route));
-    if (!verdict.accepted) return verdict;
-  }
-  return verdict;
+  if (auto refused = RefuseBottoms(judge, kind, bottoms)) return *std::move(refused);
+  return judge.Accept();
 }
 
 Verdict CheckUnit(const Unit& unit, Bottoms bottoms, const Target& target, Route route) {
-  Verdict verdict = CheckBottoms(*unit.kind, bottoms, target, route);
-  if (!verdict.accepted) return verdict;
+  Judge judge(target, route);  // one for all extents: a verdict is large
+  if (auto refused = RefuseBottoms(judge, *unit.kind, bottoms)) return *std::move(refused);
   // The validator goes first: a window that does not fit would give an output without elements.
-  verdict =
-      Both(std::move(verdict), unit.kind->Validate(unit.params.get(), bottoms, target, route));
-  if (!verdict.accepted) return verdict;
-  verdict = Both(std::move(verdict), CheckExtents(unit.dims, target, route));
-  if (!verdict.accepted) return verdict;
+  Verdict verdict = unit.kind->Validate(unit.params.get(), bottoms, target, route);
+  if (!verdict.accepted) return Both(judge.Accept(), std::move(verdict));
+  if (auto refused = RefuseExtents(judge, unit.dims)) {
+    return Both(std::move(verdict), *std::move(refused));
+  }
+  verdict = Both(judge.Accept(), std::move(verdict));
   return Both(std::move(verdict), unit.kind->Codegen(unit.params.get(), bottoms, target, route));
 }
 
@@ -129,10 +133,11 @@ NetworkVerdict CheckNetwork(const Network& network, const Target& target, Route 
     if (port.format != Format::kFloat16 && port.format != Format::kUInt8) {
       return {judge.Reject(rule::kPortFormat), -1, static_cast<int>(i)};
     }
-    all = Both(std::move(all), CheckExtents(port.dims, target, route));
-    if (!all.accepted) return {std::move(all), -1, static_cast<int>(i)};
+    if (auto refused = RefuseExtents(judge, port.dims)) {
+      return {Both(std::move(all), *std::move(refused)), -1, static_cast<int>(i)};
+    }
   }
-  return {std::move(all)};
+  return {Both(std::move(all), judge.Accept())};
 }
 
 std::vector<int> CountReaders(const Network& network) {
