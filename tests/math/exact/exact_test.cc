@@ -209,8 +209,12 @@ TEST(ExactContract, FewPositionsAreComputedAsAmongMany) {
   constexpr int64_t kIn = 7, kHeight = 3, kWidth = 40, kFew = 4, kChannels = 21;
   constexpr int64_t kLines = kBatch * kIn * kHeight;
   const Window window = {.kernel_h = 3, .kernel_w = 3, .pad_top = 1, .pad_bottom = 1};
-  const ConvShape wide{.batch = kBatch, .in_channels = kIn, .in_h = kHeight, .in_w = kWidth,
-                       .out_channels = kChannels, .window = window};
+  const ConvShape wide{.batch = kBatch,
+                       .in_channels = kIn,
+                       .in_h = kHeight,
+                       .in_w = kWidth,
+                       .out_channels = kChannels,
+                       .window = window};
   ConvShape narrow = wide;
   narrow.in_w = kFew;
   const int64_t lines = kBatch * kChannels * kHeight;
@@ -231,8 +235,8 @@ TEST(ExactContract, FewPositionsAreComputedAsAmongMany) {
         ExactConv(n, narrow, part, w, terms, absl::MakeSpan(few));
         for (size_t i = 0; i < few.size(); ++i) {
           const int64_t line = static_cast<int64_t>(i) / narrow.out_w();
-          ASSERT_EQ(few[i], many[line * wide.out_w() + first +
-                                 static_cast<int64_t>(i) % narrow.out_w()])
+          ASSERT_EQ(few[i],
+                    many[line * wide.out_w() + first + static_cast<int64_t>(i) % narrow.out_w()])
               << first << ' ' << i;
         }
       }
