@@ -1,6 +1,7 @@
 #include "engine/network.h"
 
-#include <array>
+#include <iterator>
+#include <optional>
 #include <utility>
 
 #include "engine/repeats.h"
@@ -10,45 +11,80 @@
 namespace anemone {
 namespace {
 
-// Refuses empty axes and axes that are longer than the target allows; nullopt: `judge` accepts.
-std::optional<Verdict> RefuseExtents(Judge& judge, const Dims& dims) {
+// Judges the extents of tensors. A limit is asked only about extents that are longer than all
+// before.
+class ExtentJudge {
+ public:
+  ExtentJudge(const Target& target, Route route) : judge_(target, route) {}
+
+  Verdict Accept() const { return judge_.Accept(); }
+
+  // Refuses empty axes and axes that are longer than the target allows.
+  std::optional<Verdict> Refuse(const Dims& dims) {
+    for (int64_t extent : dims.extent) {
+      if (extent < 1) return judge_.Reject(rule::kEmptyTensor);
+    }
+    for (size_t i = 0; i < std::size(kCaps); ++i) {
+      const auto& [axis, limit] = kCaps[i];
+      if (dims[axis] <= most_[i]) continue;
+      if (!judge_.Within(dims[axis], limit)) return RefuseAxis(axis, dims[axis], limit);
+      most_[i] = dims[axis];
+    }
+    return std::nullopt;
+  }
+
+  // The same for the bottoms of a unit.
+  std::optional<Verdict> Refuse(const UnitKind& kind, Bottoms bottoms) {
+    if (kind.family != nullptr && !judge_.Reaches(*kind.family)) {
+      return judge_.Reject(*kind.family);
+    }
+    const BottomCount& count = kind.bottoms;
+    if (bottoms.size() < count.least || bottoms.size() > count.most) {
+      return judge_.Reject(count.rule != nullptr ? *count.rule : rule::kBottomCount);
+    }
+    for (const Bottom& bottom : bottoms) {
+      if (auto refused = Refuse(bottom.dims)) return refused;
+    }
+    return std::nullopt;
+  }
+
+ private:
   static constexpr std::pair<Axis, Limit> kCaps[] = {{Axis::kN, Limit::kMaxTensorN},
                                                      {Axis::kD, Limit::kMaxTensorD},
                                                      {Axis::kC, Limit::kMaxTensorC},
                                                      {Axis::kH, Limit::kMaxTensorH},
                                                      {Axis::kW, Limit::kMaxTensorW}};
-  for (int64_t extent : dims.extent) {
-    if (extent < 1) return judge.Reject(rule::kEmptyTensor);
-  }
-  for (const auto& [axis, limit] : kCaps) {
-    if (judge.Within(dims[axis], limit)) continue;
-    if (judge.route() == Route::kNetplist) {
-      const int64_t most = judge.Value(limit, 0);
-      if (axis == Axis::kW) return judge.Reject(rule::kMaxWidth, dims[axis], most);
-      if (axis == Axis::kC) return judge.Reject(rule::kMaxChannels, dims[axis], most);
-      if (axis == Axis::kH) return judge.Reject(rule::kMaxHeight);
-      return judge.Reject(axis == Axis::kD ? rule::kMaxDepth : rule::kMaxExtent);
+
+  Verdict RefuseAxis(Axis axis, int64_t extent, Limit limit) {
+    if (judge_.route() == Route::kNetplist) {
+      const int64_t most = judge_.Value(limit, 0);
+      if (axis == Axis::kW) return judge_.Reject(rule::kMaxWidth, extent, most);
+      if (axis == Axis::kC) return judge_.Reject(rule::kMaxChannels, extent, most);
+      if (axis == Axis::kH) return judge_.Reject(rule::kMaxHeight);
+      return judge_.Reject(axis == Axis::kD ? rule::kMaxDepth : rule::kMaxExtent);
     }
     // The message is known for the spatial axes of some families only.
-    const std::optional<int> family = judge.target().family_index();
+    const std::optional<int> family = judge_.target().family_index();
     const bool text_known =
         family && rule::kMaxDimensionA13.Lists(*family) && axis != Axis::kN && axis != Axis::kC;
-    return judge.Reject(text_known ? rule::kMaxDimensionA13 : rule::kMaxDimension);
+    return judge_.Reject(text_known ? rule::kMaxDimensionA13 : rule::kMaxDimension);
   }
-  return std::nullopt;
-}
 
-// The same for the bottoms of a unit.
-std::optional<Verdict> RefuseBottoms(Judge& judge, const UnitKind& kind, Bottoms bottoms) {
-  if (kind.family != nullptr && !judge.Reaches(*kind.family)) return judge.Reject(*kind.family);
-  const BottomCount& count = kind.bottoms;
-  if (bottoms.size() < count.least || bottoms.size() > count.most) {
-    return judge.Reject(count.rule != nullptr ? *count.rule : rule::kBottomCount);
+  Judge judge_;
+  int64_t most_[std::size(kCaps)] = {};  // the longest extents that were accepted
+};
+
+Verdict CheckWith(ExtentJudge& extents, const Unit& unit, Bottoms bottoms, const Target& target,
+                  Route route) {
+  if (auto refused = extents.Refuse(*unit.kind, bottoms)) return *std::move(refused);
+  // The validator goes first: a window that does not fit would give an output without elements.
+  Verdict verdict = unit.kind->Validate(unit.params.get(), bottoms, target, route);
+  if (!verdict.accepted) return Both(extents.Accept(), std::move(verdict));
+  if (auto refused = extents.Refuse(unit.dims)) {
+    return Both(std::move(verdict), *std::move(refused));
   }
-  for (const Bottom& bottom : bottoms) {
-    if (auto refused = RefuseExtents(judge, bottom.dims)) return refused;
-  }
-  return std::nullopt;
+  verdict = Both(extents.Accept(), std::move(verdict));
+  return Both(std::move(verdict), unit.kind->Codegen(unit.params.get(), bottoms, target, route));
 }
 
 // The format of a constant on the engine: floats of any width are rounded to fp16.
@@ -92,22 +128,14 @@ std::vector<Bottom> Network::BottomsOf(absl::Span<const Operand> operands) const
 }
 
 Verdict CheckBottoms(const UnitKind& kind, Bottoms bottoms, const Target& target, Route route) {
-  Judge judge(target, route);
-  if (auto refused = RefuseBottoms(judge, kind, bottoms)) return *std::move(refused);
-  return judge.Accept();
+  ExtentJudge extents(target, route);
+  if (auto refused = extents.Refuse(kind, bottoms)) return *std::move(refused);
+  return extents.Accept();
 }
 
 Verdict CheckUnit(const Unit& unit, Bottoms bottoms, const Target& target, Route route) {
-  Judge judge(target, route);  // one for all extents: a verdict is large
-  if (auto refused = RefuseBottoms(judge, *unit.kind, bottoms)) return *std::move(refused);
-  // The validator goes first: a window that does not fit would give an output without elements.
-  Verdict verdict = unit.kind->Validate(unit.params.get(), bottoms, target, route);
-  if (!verdict.accepted) return Both(judge.Accept(), std::move(verdict));
-  if (auto refused = RefuseExtents(judge, unit.dims)) {
-    return Both(std::move(verdict), *std::move(refused));
-  }
-  verdict = Both(judge.Accept(), std::move(verdict));
-  return Both(std::move(verdict), unit.kind->Codegen(unit.params.get(), bottoms, target, route));
+  ExtentJudge extents(target, route);
+  return CheckWith(extents, unit, bottoms, target, route);
 }
 
 NetworkVerdict CheckNetwork(const Network& network, const Target& target, Route route) {
@@ -116,10 +144,11 @@ NetworkVerdict CheckNetwork(const Network& network, const Target& target, Route 
   Verdict all = judge.Accept();
   all.status = target.status();
   Repeats repeats(network);
+  ExtentJudge extents(target, route);
   for (size_t i = 0; i < network.units.size(); ++i) {
     if (repeats.Of(static_cast<int>(i)) >= 0) continue;  // a unit that was accepted
     const Unit& unit = network.units[i];
-    all = Both(std::move(all), CheckUnit(unit, network.BottomsOf(unit), target, route));
+    all = Both(std::move(all), CheckWith(extents, unit, network.BottomsOf(unit), target, route));
     if (!all.accepted) return {std::move(all), static_cast<int>(i)};
   }
   for (const OutputPort& port : network.outputs) {
@@ -133,11 +162,11 @@ NetworkVerdict CheckNetwork(const Network& network, const Target& target, Route 
     if (port.format != Format::kFloat16 && port.format != Format::kUInt8) {
       return {judge.Reject(rule::kPortFormat), -1, static_cast<int>(i)};
     }
-    if (auto refused = RefuseExtents(judge, port.dims)) {
+    if (auto refused = extents.Refuse(port.dims)) {
       return {Both(std::move(all), *std::move(refused)), -1, static_cast<int>(i)};
     }
   }
-  return {Both(std::move(all), judge.Accept())};
+  return {Both(std::move(all), extents.Accept())};
 }
 
 std::vector<int> CountReaders(const Network& network) {
