@@ -83,6 +83,7 @@ ConstantForm FormOfLarge(const GraphView& view, const Node& node, size_t input, 
     case LargeNumbers::kFlat:
       return ConstantForm::kClamped;
     case LargeNumbers::kChange:
+    case LargeNumbers::kQuantize:
       break;
   }
   const bool moves = OperatorOf(node).moves != Moves::kNo;

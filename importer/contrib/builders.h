@@ -47,6 +47,7 @@ absl::Status ExpandQLinearConcat(ContribBody& b);
 absl::Status ExpandQLinearConv(ContribBody& b);
 absl::Status ExpandQLinearMatMul(ContribBody& b);
 absl::Status ExpandQLinearSoftmax(ContribBody& b);
+absl::Status ExpandQLinearWhere(ContribBody& b);
 
 // contrib/rotary.cc
 absl::Status ExpandRotaryEmbedding(ContribBody& b);
@@ -55,6 +56,7 @@ absl::Status ExpandRotaryEmbedding(ContribBody& b);
 using Types = std::vector<onnx::TypeProto>;
 Types TypeOfFirst(const Graph& graph,
                   const Node& node);  // the type of the first output is that of an input
+Types TypeOfSecond(const Graph& graph, const Node& node);
 Types TypeOfThird(const Graph& graph, const Node& node);
 Types TypesLikeFirst(const Graph& graph, const Node& node);
 Types TypesOfAttention(const Graph& graph, const Node& node);

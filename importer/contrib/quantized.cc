@@ -181,6 +181,16 @@ absl::Status ExpandQLinearConcat(ContribBody& b) {
   return GiveQuantized(b, y, 0, TypeOfInput(b, 2));
 }
 
+// The inputs are the condition, the operands, and the scale and zero point of the result.
+absl::Status ExpandQLinearWhere(ContribBody& b) {
+  ANEMONE_RETURN_IF_ERROR(b.NoneLeft());
+  ANEMONE_RETURN_IF_ERROR(CheckResult(b, 7));
+  ANEMONE_ASSIGN_OR_RETURN(const std::vector<ValueId> floats,
+                           Operands(b, {SideBySide(1), SideBySide(4)}));
+  const ValueId y = b.Emit("Where", {b.input(0), floats[0], floats[1]});
+  return GiveQuantized(b, y, 7, TypeOfInput(b, 1));
+}
+
 absl::Status ExpandQLinearConv(ContribBody& b) {
   ANEMONE_ASSIGN_OR_RETURN(std::vector<Attribute> attributes, AttributesFor(b, "Conv"));
   ANEMONE_RETURN_IF_ERROR(CheckResult(b, 6));

@@ -92,6 +92,10 @@ Types TypeOfFirst(const Graph& graph, const Node& node) {
   return {OnlyType(TypeOfInput(graph, node, 0))};
 }
 
+Types TypeOfSecond(const Graph& graph, const Node& node) {
+  return {OnlyType(TypeOfInput(graph, node, 1))};
+}
+
 Types TypeOfThird(const Graph& graph, const Node& node) {
   return {OnlyType(TypeOfInput(graph, node, 2))};
 }

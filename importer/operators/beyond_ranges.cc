@@ -151,6 +151,14 @@ bool BeyondFacts::Scales(const Operator& op, const Node& node, ValueId value) co
   return by.low >= (whole_[other] ? 0 : kLeast) && by.high <= kMost;
 }
 
+// The ends of the grid are in fp16's range, wherever its zero point is.
+bool BeyondFacts::HasSmallGrid(const Node& node) const {
+  const auto limits = LimitsOf(graph_.values[node.outputs[0]].type);
+  if (!limits.has_value() || !HasInput(node, 1)) return false;
+  const double steps = static_cast<double>(limits->high) - static_cast<double>(limits->low);
+  return !ExceedsHalf(steps * floats_.MagnitudeOf(node.inputs[1]));
+}
+
 bool BeyondFacts::IsFlat(const Operator& op, const Node& node, ValueId value,
                          bool of_constants) const {
   // True if all results satisfy `small`, or their readers do not tell such numbers apart.
@@ -166,6 +174,8 @@ bool BeyondFacts::IsFlat(const Operator& op, const Node& node, ValueId value,
   switch (LargeOf(op)) {
     case LargeNumbers::kFlat:
       return true;
+    case LargeNumbers::kQuantize:
+      return HasSmallGrid(node);
     case LargeNumbers::kCompare:
       return of_constants;
     case LargeNumbers::kPickLargest:

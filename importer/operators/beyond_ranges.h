@@ -54,6 +54,7 @@ class BeyondFacts {
   void AddFlat(const Graph& graph);
   Bounds FromFactors(const Operator& op, const Node& node) const;
   bool IsWhole(const Operator& op, const Node& node) const;
+  bool HasSmallGrid(const Node& quantize) const;
   bool Scales(const Operator& op, const Node& node, ValueId value) const;
   bool IsFlat(const Operator& op, const Node& node, ValueId value, bool of_constants) const;
 

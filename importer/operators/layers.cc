@@ -207,7 +207,7 @@ constexpr Operator kLayerRows[] = {
     // Quantization.
     {.op_type = "ConvInteger", .interval = interval::SumOfProducts},
     {.op_type = "MatMulInteger", .interval = interval::SumOfProducts},
-    {.op_type = "QuantizeLinear"},
+    {.op_type = "QuantizeLinear", .large = LargeNumbers::kQuantize},
     {.op_type = "DequantizeLinear",
      .float_bounds = bounds::Dequantized,
      .integers = kFirstInput,

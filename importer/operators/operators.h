@@ -72,6 +72,7 @@ enum class LargeNumbers {
   kPickLargest,   // picks elements by their order, and not those of minus infinity beside others
   kPickSmallest,  // the same for plus infinity
   kFlat,          // all of them give the same result: Softmax, Sigmoid
+  kQuantize,      // the same, unless the grid reaches beyond fp16's range
 };
 
 // The float attributes that the engine holds as fp16 numbers. Others are used before constants are

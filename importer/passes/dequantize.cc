@@ -1,5 +1,8 @@
 // Moves DequantizeLinear next to the QuantizeLinear whose integers it reads, so that no other node
 // reads integers.
+#include <algorithm>
+#include <cmath>
+#include <optional>
 #include <set>
 #include <utility>
 #include <vector>
@@ -12,9 +15,24 @@
 namespace anemone {
 namespace {
 
-// True if the outputs are unchanged elements of the first input.
+// True if the used outputs are unchanged elements of the first input.
 bool MovesElements(const Node& node) {
-  return node.outputs.size() == 1 && OperatorOf(node).moves != Moves::kNo;
+  if (Is(&node, "Resize")) {
+    return StringOr(node, "mode", "nearest") == "nearest" &&
+           StringOr(node, "coordinate_transformation_mode", "") != "tf_crop_and_resize";
+  }
+  const Moves moves = OperatorOf(node).moves;
+  return moves == Moves::kByShape || (moves != Moves::kNo && node.outputs.size() == 1);
+}
+
+// The number with which a Pad extends its input; nullopt if it is not constant. 0 if it copies
+// elements instead.
+std::optional<double> AddedBy(GraphEditor& g, const Node& pad) {
+  if (StringOr(pad, "mode", "constant") != "constant" || InputOr(pad, 2) == kNone) return 0;
+  const Tensor* number = g.ConstantOf(pad.inputs[2]);
+  if (number == nullptr || number->elements() != 1) return std::nullopt;
+  const auto numbers = ToNumbers(*number, 1);
+  return numbers.has_value() ? std::optional(numbers->front()) : std::nullopt;
 }
 
 // True if the node has one constant scale above 0 and a constant zero point or none. Then all
@@ -32,9 +50,11 @@ bool SameGrid(GraphEditor& g, const Node& a, const Node& b) {
          SameConstant(g, InputOr(a, 2), InputOr(b, 2));
 }
 
-bool SameAttributes(const Node& a, const Node& b) {
-  return IntOr(a, "axis", 1) == IntOr(b, "axis", 1) &&
-         IntOr(a, "block_size", 0) == IntOr(b, "block_size", 0) &&
+// The axis means nothing if there is one scale.
+bool SameAttributes(GraphEditor& g, const Node& a, const Node& b) {
+  const bool same_axis = IntOr(a, "axis", 1) == IntOr(b, "axis", 1) ||
+                         (HasOneElement(g, a.inputs[1]) && HasOneElement(g, b.inputs[1]));
+  return same_axis && IntOr(a, "block_size", 0) == IntOr(b, "block_size", 0) &&
          IntOr(a, "output_dtype", 0) == IntOr(b, "output_dtype", 0);
 }
 
@@ -50,55 +70,142 @@ absl::StatusOr<bool> MergeDequantize(GraphEditor& g, NodeId id) {
     const Node& node = g.node(other);
     const bool reads_it = Is(&node, "DequantizeLinear") && node.inputs[0] == first.inputs[0];
     if (!reads_it || other <= id || !g.alive(other)) continue;
-    if (SameGrid(g, first, node) && SameAttributes(first, node)) {
+    if (SameGrid(g, first, node) && SameAttributes(g, first, node)) {
       changed |= g.Bypass(other, first.outputs[0]);
     }
   }
   return changed;
 }
 
-// DequantizeLinear(move(q)) -> move(DequantizeLinear(q)). Requires: one scale for all elements, so
-// that their position does not matter, and a scale above 0, so that the maximum (MaxPool) stays the
-// maximum.
+namespace {
+
+bool KeepsGrid(GraphEditor& g, const Node& node) {
+  return MovesElements(node) || Is(&node, "Relu") || (Is(&node, "Pad") && AddedBy(g, node) == 0);
+}
+
+// The DequantizeLinear nodes that are the only readers of the outputs of node `mover`, by output:
+// kNone for an unused one. nullopt if an output has other readers, or if they are not all like
+// `first`, the first of them.
+std::optional<std::vector<NodeId>> ReadersOfMoved(GraphEditor& g, NodeId mover, NodeId first) {
+  std::vector<NodeId> found;
+  for (ValueId moved : g.node(mover).outputs) {
+    NodeId& reader = found.emplace_back(kNone);
+    if (moved == kNone || g.UsesOf(moved) == 0) continue;
+    if (!g.HasOneUse(moved)) return std::nullopt;
+    for (NodeId id : g.ReadersOf(moved)) {
+      const Node& node = g.node(id);
+      const bool reads_it = g.alive(id) && Is(&node, "DequantizeLinear") && node.inputs[0] == moved;
+      if (reads_it && id >= first && SameGrid(g, node, g.node(first)) &&
+          SameAttributes(g, node, g.node(first))) {
+        reader = id;
+      }
+    }
+    if (reader == kNone) return std::nullopt;
+  }
+  return found;
+}
+
+// Replaces the integer with which a Pad extends integers by the dequantized number.
+bool DequantizeAdded(GraphEditor& g, const Node& dequantize, std::vector<ValueId>& pad_inputs,
+                     std::optional<double> added) {
+  const Tensor& scale = *g.ConstantOf(dequantize.inputs[1]);
+  const ValueId zero = InputOr(dequantize, 2);
+  const auto zeros = zero == kNone ? std::vector<double>{0} : ToNumbers(*g.ConstantOf(zero), 1);
+  if (!added.has_value() || !zeros.has_value()) return false;
+  const double number = (*added - zeros->front()) * ElementAsDouble(scale, 0);
+  pad_inputs.resize(std::max<size_t>(pad_inputs.size(), 3), kNone);
+  pad_inputs[2] = g.NewConstant("pad", FromDoubles(scale.type(), {}, {number}));
+  return true;
+}
+
+}  // namespace
+
+// DequantizeLinear(move(q)) -> move(DequantizeLinear(q)), also for a Split all of whose outputs are
+// dequantized. Requires: one scale for all elements, so that their position does not matter, and a
+// scale above 0, so that the maximum (MaxPool) stays the maximum.
 absl::StatusOr<bool> MoveDequantize(GraphEditor& g, NodeId id) {
   if (!Is(&g.node(id), "DequantizeLinear") || !IsOfTensor(g, g.node(id))) return false;
   const ValueId moved = g.node(id).inputs[0];
-  if (!g.HasOneUse(moved) || g.ProducerOf(moved) == nullptr) return false;
+  if (g.ProducerOf(moved) == nullptr) return false;
   const NodeId first = g.value(moved).producer;
+  const bool pads = Is(&g.node(first), "Pad");
+  if (!pads && !MovesElements(g.node(first))) return false;
   const ValueId from = g.node(first).inputs[0];
-  if (!MovesElements(g.node(first)) || g.ConstantOf(from) != nullptr) return false;
+  const auto readers = ReadersOfMoved(g, first, id);
+  if (!readers.has_value() || g.ConstantOf(from) != nullptr) return false;
   std::vector<ValueId> mover_inputs = g.node(first).inputs;
   std::vector<ValueId> inputs = g.node(id).inputs;
   mover_inputs[0] = moved;
   inputs[0] = from;
+  if (pads && StringOr(g.node(first), "mode", "constant") == "constant" &&
+      !DequantizeAdded(g, g.node(id), mover_inputs, AddedBy(g, g.node(first)))) {
+    return false;
+  }
+  // The two nodes change places.
+  const ValueId written = g.node(id).outputs[0];
+  const DataType type = g.value(written).type;
+  std::vector<ValueId> outputs = std::exchange(g.node(first).outputs, {moved});
   std::swap(g.node(first), g.node(id));
   std::swap(g.node(first).inputs, g.node(id).inputs);
   std::swap(g.node(first).outputs, g.node(id).outputs);
   g.Rename(moved);
-  g.value(moved).type = g.value(g.node(id).outputs[0]).type;
+  g.value(moved).type = type;
   g.value(moved).shape = g.value(from).shape;
   g.SetInputs(id, std::move(mover_inputs));
   g.SetInputs(first, std::move(inputs));
+  // The mover writes what the DequantizeLinear nodes wrote.
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const NodeId reader = (*readers)[i];
+    if (reader == id) {
+      outputs[i] = written;
+    } else if (reader != kNone) {
+      g.value(outputs[i]).producer = kNone;
+      outputs[i] = g.node(reader).outputs[0];
+      g.node(first).origins = UnionOfOrigins(g.node(first), g.node(reader));
+      g.Erase(reader);
+    } else if (outputs[i] != kNone) {
+      g.Rename(outputs[i]);
+      g.value(outputs[i]).type = type;
+    }
+    if (outputs[i] != kNone) g.value(outputs[i]).producer = id;
+  }
+  g.node(id).outputs = std::move(outputs);
   return true;
 }
 
 // DequantizeLinear(QuantizeLinear(move(DequantizeLinear(q)))) -> move(DequantizeLinear(q)), if all
 // have the same scale and zero point: dequantized values do not change if quantized again. A Relu
-// is allowed like a move, since 0 is exact for every scale.
+// and a Pad with zeros are allowed like a move, since 0 is exact for every scale.
 absl::StatusOr<bool> DropRequantize(GraphEditor& g, NodeId id) {
   const Node& second = g.node(id);
   if (!Is(&second, "DequantizeLinear") || !IsOfTensor(g, second)) return false;
   const Node* quantize = g.ProducerOf(second.inputs[0]);
   if (!Is(quantize, "QuantizeLinear") || !SameGrid(g, second, *quantize)) return false;
   const Node* first = g.ProducerOf(quantize->inputs[0]);
-  while (first != nullptr && (MovesElements(*first) || Is(first, "Relu"))) {
-    first = g.ProducerOf(first->inputs[0]);
-  }
+  while (first != nullptr && KeepsGrid(g, *first)) first = g.ProducerOf(first->inputs[0]);
   if (!Is(first, "DequantizeLinear") || !SameGrid(g, second, *first)) return false;
   if (g.value(first->inputs[0]).type != g.value(second.inputs[0]).type) return false;
   const ValueId float_input = quantize->inputs[0];
   if (g.value(float_input).type != g.value(second.outputs[0]).type) return false;
   return g.Bypass(id, float_input);
+}
+
+// Where(IsNaN(x), y, x) -> x, if x is dequantized: integers are never NaN. Exporters write this
+// after the softmax of an attention.
+absl::StatusOr<bool> DropNanGuard(GraphEditor& g, NodeId id) {
+  const Node& where = g.node(id);
+  if (!Is(&where, "Where")) return false;
+  const Node* guard = g.ProducerOf(where.inputs[0]);
+  const ValueId x = where.inputs[2];
+  if (!Is(guard, "IsNaN") || guard->inputs[0] != x) return false;
+  const Value& from = g.value(x);
+  const Value& to = g.value(where.outputs[0]);
+  if (!from.is_static() || !to.is_static() || from.dims() != to.dims()) return false;
+  const Node* made = g.ProducerOf(x);
+  while (made != nullptr && MovesElements(*made)) made = g.ProducerOf(made->inputs[0]);
+  if (!Is(made, "DequantizeLinear") || !IsOfTensor(g, *made)) return false;
+  if (!std::isfinite(ElementAsDouble(*g.ConstantOf(made->inputs[1]), 0))) return false;
+  return g.Bypass(id, x);
 }
 
 }  // namespace anemone

@@ -8,7 +8,8 @@
 
 namespace anemone {
 
-absl::StatusOr<bool> DropRequantize(GraphEditor& g, NodeId id);  // dequantize.cc
+absl::StatusOr<bool> DropNanGuard(GraphEditor& g, NodeId id);  // dequantize.cc
+absl::StatusOr<bool> DropRequantize(GraphEditor& g, NodeId id);
 absl::StatusOr<bool> MergeDequantize(GraphEditor& g, NodeId id);
 absl::StatusOr<bool> MoveDequantize(GraphEditor& g, NodeId id);
 absl::StatusOr<bool> DropDead(GraphEditor& g, NodeId id);      // drop_dead.cc

@@ -36,6 +36,9 @@ constexpr double kFineGrid = fp16::kLargestExactInteger;
 constexpr int64_t kMostScales = 1 << 16;
 // In this range, a scale and its reciprocal are both normal fp16 numbers.
 constexpr float kLeastScale = fp16::kSmallestNormal, kMostScale = 1 / kLeastScale;
+// From here on, a step is at least 16 times the distance between the smallest numbers of fp16. One
+// scale for the whole tensor may be as small, because it is written as two factors.
+constexpr float kLeastFactoredScale = 0x1p-20f;
 
 bool SameConstant(const GraphView& view, ValueId a, ValueId b) {
   if (a == b) return true;
@@ -127,7 +130,7 @@ Operand Constant(NetworkBuilder& c, const Grid& grid, const std::vector<float>& 
 
 Operand Times(NetworkBuilder& c, const Operand& x, const Grid& grid,
               const std::vector<float>& factors, absl::Span<const int64_t> shape) {
-  if (factors.size() == 1) return ScaleAndShift(c, x, factors[0], 0);
+  if (factors.size() == 1) return ScaleInFactors(c, x, factors[0], 0);
   Operand by = Constant(c, grid, factors, shape);
   return Combined(c, ElementWiseType::kMult, x, by);
 }
@@ -149,10 +152,12 @@ float Largest(const std::vector<float>& numbers) {
 }
 
 absl::Status CheckDigits(LowerContext& c, const Grid& grid) {
+  const bool factored = grid.scale.size() == 1;
   for (float scale : grid.scale) {
-    if (scale >= kLeastScale && scale <= kMostScale) continue;
-    return c.NotLowered(absl::StrCat("quantization with a scale of ", scale,
-                                     ", outside of 2^-14..2^14, where fp16 is precise"));
+    if (scale >= (factored ? kLeastFactoredScale : kLeastScale) && scale <= kMostScale) continue;
+    return c.NotLowered(absl::StrCat("quantization with a scale of ", scale, ", outside of ",
+                                     factored ? "2^-20" : "2^-14",
+                                     "..2^14, where fp16 is precise"));
   }
   return absl::OkStatus();
 }
@@ -223,7 +228,7 @@ absl::Status LowerDequantize(const Match& match, LowerContext& c) {
   ANEMONE_ASSIGN_OR_RETURN(Grid grid,
                            GridOf(c, node, c.graph().values[node.inputs[0]].type, shape));
   ANEMONE_RETURN_IF_ERROR(CheckDigits(c, grid));
-  if (grid.scale.size() == 1 && grid.zero[0] == 0) {
+  if (grid.scale.size() == 1 && grid.zero[0] == 0 && grid.scale[0] >= kLeastScale) {
     return c.Out(node.outputs[0], ScaleAndShift(c, c.InAsStored(node.inputs[0]), grid.scale[0], 0));
   }
   Operand x;

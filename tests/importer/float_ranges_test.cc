@@ -146,6 +146,12 @@ TEST(FloatRanges, KnowsWhatReadersDoWithLargeNumbers) {
                      "{ a = Add(s, m) y = Softmax(a) z = Neg(m) }"),
             "no");
   EXPECT_EQ(FlatText("g (float[4] m) => (float[4] m, float[4] y) { y = Softmax(m) }"), "no");
+  // A grid whose ends fp16 holds clips them; a coarser one tells them apart.
+  for (const auto& [scale, answer] : {std::pair("200", "flat"), std::pair("300", "no")}) {
+    EXPECT_EQ(FlatText(absl::StrCat("g (float[4] m) => (uint8[4] y) <float s = {", scale,
+                                    "}> { y = QuantizeLinear(m, s) }")),
+              answer);
+  }
   // A division of a mask by a usual number.
   EXPECT_EQ(FlatText("g (float[4] m, float[4] s) => (float[4] y) <float k = {8}> "
                      "{ a = Add(s, m) b = Div(a, k) y = Softmax(b) }"),

@@ -83,6 +83,11 @@ const Expansion kExpansions[] = {
     {"Concat",
      "r = ms.QLinearConcat<axis = 1>(t, u, q, s, z, q, s, z) y = DequantizeLinear(r, t, u)",
      ANEMONE_Q "Concat QuantizeLinear DequantizeLinear"},
+    {"Where",
+     "c = Greater(x, t) p = ms.QLinearSigmoid(q, s, z, t, u) "
+     "r = ms.QLinearWhere(c, q, s, z, p, t, u, v, z) y = DequantizeLinear(r, v, z)",
+     "QuantizeLinear Greater DequantizeLinear Sigmoid " ANEMONE_Q
+     "Where QuantizeLinear DequantizeLinear"},
     {"Gemm", "r = ms.QGemm(q, s, z, m, v, wz, b, t, u) y = DequantizeLinear(r, t, u)",
      ANEMONE_Q "Gemm QuantizeLinear DequantizeLinear", "float[3,6]"},
     {"GemmToFloat", "y = ms.QGemm<alpha = 0.5>(q, s, z, m, v, wz)", ANEMONE_Q "Gemm", "float[3,6]"},
@@ -111,6 +116,17 @@ TEST(Quantized, WhatIsReadTwiceIsDequantizedOnce) {
                       ""}));
   EXPECT_EQ(OpsText(ours.graph), ANEMONE_Q "MaxPool Sigmoid " ANEMONE_Q
                                            "Add QuantizeLinear "
+                                           "DequantizeLinear");
+}
+
+// The axis, which differs, means nothing: there is one scale.
+TEST(Quantized, WhatAnOperatorAndANodeDequantizeIsDequantizedOnce) {
+  const Model ours = ExpectSameOnOrt(
+      QuantizedModel({"",
+                      "a = DequantizeLinear(q, s, z) d = HardSigmoid(a) c = QuantizeLinear(d, t, u) "
+                      "r = ms.QLinearMul(q, s, z, c, t, u, t, u) y = DequantizeLinear(r, t, u)",
+                      ""}));
+  EXPECT_EQ(OpsText(ours.graph), ANEMONE_Q "HardSigmoid " ANEMONE_Q "Mul QuantizeLinear "
                                            "DequantizeLinear");
 }
 
@@ -143,6 +159,84 @@ TEST(Quantized, EveryMoveIsOfFloats) {
               absl::StrCat(ANEMONE_Q, op, " Sigmoid QuantizeLinear DequantizeLinear"));
   }
 }
+
+struct MoveCase {
+  const char* name;
+  const char* text;
+  const char* ops;
+  const char* result = "float";
+};
+
+std::ostream& operator<<(std::ostream& out, const MoveCase& c) { return out << c.name; }
+
+class QuantizedMoveTest : public testing::TestWithParam<MoveCase> {};
+
+TEST_P(QuantizedMoveTest, MeansWhatOnnxRuntimeMeans) {
+  const Model ours =
+      ExpectSameOnOrt(QuantizedModel({"", GetParam().text, "", "float[2,8,6,6]", GetParam().result}));
+  EXPECT_EQ(OpsText(ours.graph), GetParam().ops);
+}
+
+#define ANEMONE_SPLIT "h = Constant<value = int64[3] {2, 3, 3}>() "
+#define ANEMONE_PAD "k = Constant<value = int64[8] {0, 0, 1, 2, 0, 0, 2, 1}>() "
+#define ANEMONE_RESIZE "k = Constant<value = float[4] {1, 1, 2, 1.5}>() "
+
+const MoveCase kMoveCases[] = {
+    // The operators after Split read its second and third output first.
+    {"Split",
+     ANEMONE_SPLIT
+     "o, p, n = Split<axis = 1>(q, h) r = ms.QLinearAdd(n, s, z, p, s, z, t, u) "
+     "w1 = DequantizeLinear(o, s, z) w2 = DequantizeLinear(r, t, u) y = Concat<axis = 1>(w1, w2)",
+     ANEMONE_Q "Split Add QuantizeLinear DequantizeLinear Concat"},
+    {"SplitWithAnUnusedOutput",
+     ANEMONE_SPLIT
+     "o, p, n = Split<axis = 1>(q, h) r = ms.QLinearAdd(n, s, z, p, s, z, t, u) "
+     "y = DequantizeLinear(r, t, u)",
+     ANEMONE_Q "Split Add QuantizeLinear DequantizeLinear"},
+    {"SplitToTwoGrids",
+     ANEMONE_SPLIT
+     "o, p, n = Split<axis = 1>(q, h) r = ms.QLinearAdd(n, s, z, p, t, z, t, u) "
+     "y = DequantizeLinear(r, t, u)",
+     "QuantizeLinear Split DequantizeLinear DequantizeLinear Add QuantizeLinear DequantizeLinear"},
+    {"SplitWhoseIntegersAreReturned",
+     ANEMONE_SPLIT "o, y, n = Split<axis = 1>(q, h) r = ms.QLinearSigmoid(n, s, z, t, u)",
+     "QuantizeLinear Split", "uint8"},
+    {"Pad",
+     ANEMONE_PAD "p = Pad(q, k, z) r = ms.QLinearSigmoid(p, s, z, t, u) "
+                 "y = DequantizeLinear(r, t, u)",
+     ANEMONE_Q "Pad Sigmoid QuantizeLinear DequantizeLinear"},
+    {"PadWithAnotherNumber",
+     ANEMONE_PAD "p = Pad(q, k, u) r = ms.QLinearSigmoid(p, s, z, t, u) "
+                 "y = DequantizeLinear(r, t, u)",
+     ANEMONE_Q "Pad Sigmoid QuantizeLinear DequantizeLinear"},
+    {"PadWithTheIntegerZero",
+     ANEMONE_PAD "p = Pad(q, k) r = ms.QLinearSigmoid(p, s, z, t, u) y = DequantizeLinear(r, t, u)",
+     ANEMONE_Q "Pad Sigmoid QuantizeLinear DequantizeLinear"},
+    {"PadByReflection",
+     ANEMONE_PAD "p = Pad<mode = \"reflect\">(q, k) r = ms.QLinearSigmoid(p, s, z, t, u) "
+                 "y = DequantizeLinear(r, t, u)",
+     ANEMONE_Q "Pad Sigmoid QuantizeLinear DequantizeLinear"},
+    {"PadOnTheGrid",
+     ANEMONE_PAD "a = DequantizeLinear(q, s, z) p = Pad(a, k) d = QuantizeLinear(p, s, z) "
+                 "y = DequantizeLinear(d, s, z)",
+     ANEMONE_Q "Pad"},
+    {"PadBesideTheGrid",
+     ANEMONE_PAD "a = DequantizeLinear(q, s, z) p = Pad(a, k, t) d = QuantizeLinear(p, s, z) "
+                 "y = DequantizeLinear(d, s, z)",
+     ANEMONE_Q "Pad QuantizeLinear DequantizeLinear"},
+    {"ResizeToTheNearest",
+     ANEMONE_RESIZE "p = Resize<mode = \"nearest\">(q, , k) r = ms.QLinearSigmoid(p, s, z, t, u) "
+                    "y = DequantizeLinear(r, t, u)",
+     ANEMONE_Q "Resize Sigmoid QuantizeLinear DequantizeLinear"},
+    {"NanGuard",
+     "a = DequantizeLinear(q, s, z) d = Transpose(a) n = IsNaN(d) y = Where(n, t, d)",
+     ANEMONE_Q "Transpose"},
+    {"NanGuardOfAFloat", "n = IsNaN(x) y = Where(n, t, x)", "IsNaN Where"},
+    {"NanGuardWithAnotherValue", "a = DequantizeLinear(q, s, z) n = IsNaN(a) y = Where(n, a, x)",
+     ANEMONE_Q "IsNaN Where"},
+};
+INSTANTIATE_TEST_SUITE_P(Quantized, QuantizedMoveTest, testing::ValuesIn(kMoveCases),
+                         testing::PrintToStringParamName());
 
 // Scale and zero point change, so no node may be removed.
 TEST(Quantized, AnotherGridIsRoundedToAgain) {

@@ -18,6 +18,7 @@ namespace {
 using UnitNames = std::vector<std::string>;
 
 const UnitNames kSteps = {"GOC", "Neuron", "Neuron", "GOC"};
+const UnitNames kFactoredSteps = {"GOC", "GOC", "Neuron", "Neuron", "GOC", "GOC"};
 const UnitNames kAxisSteps = {"ElementWise", "ElementWise", "ElementWise", "Neuron", "ElementWise"};
 
 // A pair applied to x of `dims`; `scale` and `zero` declare the scale and the zero point.
@@ -67,7 +68,10 @@ std::vector<Case> Pairs() {
                 "d = DequantizeLinear(q, t, z) y = Cast<to = 1>(d) }",
        .units = kSteps,
        .tolerance = 0.011},
-      Refused(Pair("scale_below_fp16", "4,5", "float s = {0.00001}", "uint8 z = {0}", {}, 1e-3)),
+      Pair("scale_below_fp16", "4,5", "float s = {0.00001}", "uint8 z = {0}", kFactoredSteps, 0.006),
+      Refused(Pair("smaller_scale", "4,5", "float s = {0.0000009}", "uint8 z = {0}", {}, 1e-3)),
+      Refused(Pair("small_scales_by_channel", "2,3,5", "float[3] s = {0.01, 0.02, 0.00001}",
+                   "uint8[3] z = {120, 130, 0}", {}, 1e-3)),
   };
   for (const char* bytes : {"uint8", "int8"}) {
     cases.push_back(
@@ -75,6 +79,12 @@ std::vector<Case> Pairs() {
          .model = absl::StrCat("(", bytes, "[2,6] q) => (float[2,6] y) <float s = {0.03}, ", bytes,
                                " z = {100}> { y = DequantizeLinear(q, s, z) }"),
          .units = {"GOC", "GOC"},
+         .tolerance = 1e-3});
+    cases.push_back(
+        {.name = absl::StrCat("small_input_of_", bytes),
+         .model = absl::StrCat("(", bytes, "[2,6] q) => (float[2,6] y) <float s = {0.00003}> "
+                               "{ y = DequantizeLinear(q, s) }"),
+         .units = {"GOC", "GOC", "GOC"},
          .tolerance = 1e-3});
   }
   cases.push_back(Refused({.name = "input_of_uint16",
@@ -151,10 +161,9 @@ TEST_P(QuantizePairBound, Holds) {
   std::mt19937 random(5);
   for (int round = 0; round < 12; ++round) {
     const double span =
-        std::ldexp(1 + random() % 1000 / 1000.0, static_cast<int>(random() % 8) - 4);
+        std::ldexp(1 + random() % 1000 / 1000.0, static_cast<int>(random() % 16) - 12);
     const auto scale = static_cast<float>(span / (high - low));
     const int zero = round % 3 == 0 ? low : low + static_cast<int>(random() % (high - low));
-    if (!is_fine && scale < 0x1p-14f) continue;
     SCOPED_TRACE(absl::StrCat("scale ", scale, ", zero point ", zero));
     auto session = Session::LoadBytes(BytesOfText(
         absl::StrFormat("(float[512] x) => (float[512] y) <float s = {%.9g}, %s z = {%d}> "
