@@ -121,12 +121,13 @@ TEST(Quantized, WhatIsReadTwiceIsDequantizedOnce) {
 
 // The axis, which differs, means nothing: there is one scale.
 TEST(Quantized, WhatAnOperatorAndANodeDequantizeIsDequantizedOnce) {
-  const Model ours = ExpectSameOnOrt(
-      QuantizedModel({"",
-                      "a = DequantizeLinear(q, s, z) d = HardSigmoid(a) c = QuantizeLinear(d, t, u) "
-                      "r = ms.QLinearMul(q, s, z, c, t, u, t, u) y = DequantizeLinear(r, t, u)",
-                      ""}));
-  EXPECT_EQ(OpsText(ours.graph), ANEMONE_Q "HardSigmoid " ANEMONE_Q "Mul QuantizeLinear "
+  const Model ours = ExpectSameOnOrt(QuantizedModel(
+      {"",
+       "a = DequantizeLinear(q, s, z) d = HardSigmoid(a) c = QuantizeLinear(d, t, u) "
+       "r = ms.QLinearMul(q, s, z, c, t, u, t, u) y = DequantizeLinear(r, t, u)",
+       ""}));
+  EXPECT_EQ(OpsText(ours.graph), ANEMONE_Q "HardSigmoid " ANEMONE_Q
+                                           "Mul QuantizeLinear "
                                            "DequantizeLinear");
 }
 
@@ -172,8 +173,8 @@ std::ostream& operator<<(std::ostream& out, const MoveCase& c) { return out << c
 class QuantizedMoveTest : public testing::TestWithParam<MoveCase> {};
 
 TEST_P(QuantizedMoveTest, MeansWhatOnnxRuntimeMeans) {
-  const Model ours =
-      ExpectSameOnOrt(QuantizedModel({"", GetParam().text, "", "float[2,8,6,6]", GetParam().result}));
+  const Model ours = ExpectSameOnOrt(
+      QuantizedModel({"", GetParam().text, "", "float[2,8,6,6]", GetParam().result}));
   EXPECT_EQ(OpsText(ours.graph), GetParam().ops);
 }
 
@@ -189,14 +190,12 @@ const MoveCase kMoveCases[] = {
      "w1 = DequantizeLinear(o, s, z) w2 = DequantizeLinear(r, t, u) y = Concat<axis = 1>(w1, w2)",
      ANEMONE_Q "Split Add QuantizeLinear DequantizeLinear Concat"},
     {"SplitWithAnUnusedOutput",
-     ANEMONE_SPLIT
-     "o, p, n = Split<axis = 1>(q, h) r = ms.QLinearAdd(n, s, z, p, s, z, t, u) "
-     "y = DequantizeLinear(r, t, u)",
+     ANEMONE_SPLIT "o, p, n = Split<axis = 1>(q, h) r = ms.QLinearAdd(n, s, z, p, s, z, t, u) "
+                   "y = DequantizeLinear(r, t, u)",
      ANEMONE_Q "Split Add QuantizeLinear DequantizeLinear"},
     {"SplitToTwoGrids",
-     ANEMONE_SPLIT
-     "o, p, n = Split<axis = 1>(q, h) r = ms.QLinearAdd(n, s, z, p, t, z, t, u) "
-     "y = DequantizeLinear(r, t, u)",
+     ANEMONE_SPLIT "o, p, n = Split<axis = 1>(q, h) r = ms.QLinearAdd(n, s, z, p, t, z, t, u) "
+                   "y = DequantizeLinear(r, t, u)",
      "QuantizeLinear Split DequantizeLinear DequantizeLinear Add QuantizeLinear DequantizeLinear"},
     {"SplitWhoseIntegersAreReturned",
      ANEMONE_SPLIT "o, y, n = Split<axis = 1>(q, h) r = ms.QLinearSigmoid(n, s, z, t, u)",
@@ -228,8 +227,7 @@ const MoveCase kMoveCases[] = {
      ANEMONE_RESIZE "p = Resize<mode = \"nearest\">(q, , k) r = ms.QLinearSigmoid(p, s, z, t, u) "
                     "y = DequantizeLinear(r, t, u)",
      ANEMONE_Q "Resize Sigmoid QuantizeLinear DequantizeLinear"},
-    {"NanGuard",
-     "a = DequantizeLinear(q, s, z) d = Transpose(a) n = IsNaN(d) y = Where(n, t, d)",
+    {"NanGuard", "a = DequantizeLinear(q, s, z) d = Transpose(a) n = IsNaN(d) y = Where(n, t, d)",
      ANEMONE_Q "Transpose"},
     {"NanGuardOfAFloat", "n = IsNaN(x) y = Where(n, t, x)", "IsNaN Where"},
     {"NanGuardWithAnotherValue", "a = DequantizeLinear(q, s, z) n = IsNaN(a) y = Where(n, a, x)",

@@ -68,7 +68,8 @@ std::vector<Case> Pairs() {
                 "d = DequantizeLinear(q, t, z) y = Cast<to = 1>(d) }",
        .units = kSteps,
        .tolerance = 0.011},
-      Pair("scale_below_fp16", "4,5", "float s = {0.00001}", "uint8 z = {0}", kFactoredSteps, 0.006),
+      Pair("scale_below_fp16", "4,5", "float s = {0.00001}", "uint8 z = {0}", kFactoredSteps,
+           0.006),
       Refused(Pair("smaller_scale", "4,5", "float s = {0.0000009}", "uint8 z = {0}", {}, 1e-3)),
       Refused(Pair("small_scales_by_channel", "2,3,5", "float[3] s = {0.01, 0.02, 0.00001}",
                    "uint8[3] z = {120, 130, 0}", {}, 1e-3)),
@@ -80,12 +81,12 @@ std::vector<Case> Pairs() {
                                " z = {100}> { y = DequantizeLinear(q, s, z) }"),
          .units = {"GOC", "GOC"},
          .tolerance = 1e-3});
-    cases.push_back(
-        {.name = absl::StrCat("small_input_of_", bytes),
-         .model = absl::StrCat("(", bytes, "[2,6] q) => (float[2,6] y) <float s = {0.00003}> "
-                               "{ y = DequantizeLinear(q, s) }"),
-         .units = {"GOC", "GOC", "GOC"},
-         .tolerance = 1e-3});
+    cases.push_back({.name = absl::StrCat("small_input_of_", bytes),
+                     .model = absl::StrCat("(", bytes,
+                                           "[2,6] q) => (float[2,6] y) <float s = {0.00003}> "
+                                           "{ y = DequantizeLinear(q, s) }"),
+                     .units = {"GOC", "GOC", "GOC"},
+                     .tolerance = 1e-3});
   }
   cases.push_back(Refused({.name = "input_of_uint16",
                            .model = "(uint16[2,6] q) => (float[2,6] y) <float s = {0.03}> "
