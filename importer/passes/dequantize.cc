@@ -1,13 +1,15 @@
 // Moves DequantizeLinear next to the QuantizeLinear whose integers it reads, so that no other node
-// reads integers.
+// reads integers, and removes what changes nothing next to such pairs.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <optional>
 #include <set>
 #include <utility>
 #include <vector>
 
 #include "importer/elements.h"
+#include "importer/operators/intervals.h"
 #include "importer/operators/operators.h"
 #include "importer/passes/match.h"
 #include "importer/passes/passes.h"
@@ -188,6 +190,50 @@ absl::StatusOr<bool> DropRequantize(GraphEditor& g, NodeId id) {
   const ValueId float_input = quantize->inputs[0];
   if (g.value(float_input).type != g.value(second.outputs[0]).type) return false;
   return g.Bypass(id, float_input);
+}
+
+namespace {
+
+// The numbers to which a Relu or Clip limits its input; nullopt for other nodes, and if they are
+// not constant.
+std::optional<std::pair<double, double>> ClipOf(GraphEditor& g, const Node& node) {
+  constexpr double kEndless = std::numeric_limits<double>::infinity();
+  if (Is(&node, "Relu")) return std::pair(0.0, kEndless);
+  if (!Is(&node, "Clip")) return std::nullopt;
+  double bounds[] = {-kEndless, kEndless};
+  for (size_t i : {size_t{1}, size_t{2}}) {
+    if (!HasInput(node, i)) continue;
+    const Tensor* bound = g.ConstantOf(node.inputs[i]);
+    if (bound == nullptr || bound->elements() != 1 || !IsFloating(bound->type())) {
+      return std::nullopt;
+    }
+    bounds[i - 1] = ElementAsDouble(*bound, 0);
+  }
+  return std::pair(bounds[0], bounds[1]);
+}
+
+}  // namespace
+
+// QuantizeLinear(Clip(x)) -> QuantizeLinear(x), also for Relu. Requires: the bounds are quantized to
+// the ends of the grid, which limits x itself; no other reader. Keeps: origins of both.
+absl::StatusOr<bool> DropQuantizedClip(GraphEditor& g, NodeId id) {
+  Node& quantize = g.node(id);
+  if (!Is(&quantize, "QuantizeLinear") || !IsOfTensor(g, quantize)) return false;
+  const Node* clip = g.ProducerOf(quantize.inputs[0]);
+  if (clip == nullptr || !g.HasOneUse(quantize.inputs[0])) return false;
+  const auto bounds = ClipOf(g, *clip);
+  const auto limits = LimitsOf(g.value(quantize.outputs[0]).type);
+  if (!bounds.has_value() || !limits.has_value()) return false;
+  const double scale = ElementAsDouble(*g.ConstantOf(quantize.inputs[1]), 0);
+  const ValueId zero = InputOr(quantize, 2);
+  const auto zeros = zero == kNone ? std::vector<double>{0} : ToNumbers(*g.ConstantOf(zero), 1);
+  if (!zeros.has_value()) return false;
+  const auto code = [&](double bound) { return std::nearbyint(bound / scale) + zeros->front(); };
+  if (code(bounds->first) > static_cast<double>(limits->low)) return false;
+  if (code(bounds->second) < static_cast<double>(limits->high)) return false;
+  quantize.origins = UnionOfOrigins(*clip, quantize);
+  g.SetInput(id, 0, clip->inputs[0]);
+  return true;
 }
 
 // Where(IsNaN(x), y, x) -> x, if x is dequantized: integers are never NaN. Exporters write this

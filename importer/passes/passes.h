@@ -9,6 +9,7 @@
 namespace anemone {
 
 absl::StatusOr<bool> DropNanGuard(GraphEditor& g, NodeId id);  // dequantize.cc
+absl::StatusOr<bool> DropQuantizedClip(GraphEditor& g, NodeId id);
 absl::StatusOr<bool> DropRequantize(GraphEditor& g, NodeId id);
 absl::StatusOr<bool> MergeDequantize(GraphEditor& g, NodeId id);
 absl::StatusOr<bool> MoveDequantize(GraphEditor& g, NodeId id);

@@ -24,6 +24,7 @@ constexpr Pass kSimplify[] = {
     {"merge-dequantize", MergeDequantize},
     {"move-dequantize", MoveDequantize},
     {"drop-requantize", DropRequantize},
+    {"drop-quantized-clip", DropQuantizedClip},
     {"drop-nan-guard", DropNanGuard},
     {"fuse-casts", FuseCasts},
     {"fuse-transposes", FuseTransposes},

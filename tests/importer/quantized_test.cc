@@ -178,6 +178,7 @@ TEST_P(QuantizedMoveTest, MeansWhatOnnxRuntimeMeans) {
   EXPECT_EQ(OpsText(ours.graph), GetParam().ops);
 }
 
+#define ANEMONE_END "QuantizeLinear DequantizeLinear"
 #define ANEMONE_SPLIT "h = Constant<value = int64[3] {2, 3, 3}>() "
 #define ANEMONE_PAD "k = Constant<value = int64[8] {0, 0, 1, 2, 0, 0, 2, 1}>() "
 #define ANEMONE_RESIZE "k = Constant<value = float[4] {1, 1, 2, 1.5}>() "
