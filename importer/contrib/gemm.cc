@@ -12,18 +12,21 @@
 namespace anemone {
 namespace {
 
-absl::StatusOr<ValueId> Swapped(ContribBody& b, size_t index, bool swap) {
-  if (!swap) return b.input(index);
+// An operand of FusedMatMul. If `batch`, its first axis comes after the axes of the batch; if
+// `swap`, the last two axes change places after that.
+ValueId Swapped(ContribBody& b, size_t index, bool batch, bool swap) {
+  if (!batch && !swap) return b.input(index);
   const ValueId id = b.input(index);
   Sizes perm(b.value(id).shape->size());
   std::iota(perm.begin(), perm.end(), int64_t{0});
-  std::swap(perm[perm.size() - 1], perm[perm.size() - 2]);
+  if (batch) std::rotate(perm.begin(), perm.begin() + 1, perm.end() - 1);
+  if (swap) std::swap(perm[perm.size() - 1], perm[perm.size() - 2]);
   return b.Transpose(id, perm);
 }
 
-bool HasMatrices(const ContribBody& b, size_t index) {
+bool HasRank(const ContribBody& b, size_t index, size_t least) {
   const std::optional<Shape>& shape = b.value(b.input(index)).shape;
-  return shape.has_value() && shape->size() >= 2;
+  return shape.has_value() && shape->size() >= least;
 }
 
 // An activation of FusedConv: the ONNX operator, and the attributes for its parameters.
@@ -187,16 +190,16 @@ absl::StatusOr<Tensor> CheckZeroPoints(ContribBody& b, const Blocks& w) {
 absl::Status ExpandFusedMatMul(ContribBody& b) {
   const float alpha = b.Float("alpha", 1);
   const bool swap[] = {b.Int("transA", 0) != 0, b.Int("transB", 0) != 0};
-  const int64_t batches = b.Int("transBatchA", 0) | b.Int("transBatchB", 0);
+  const bool batch[] = {b.Int("transBatchA", 0) != 0, b.Int("transBatchB", 0) != 0};
   ANEMONE_RETURN_IF_ERROR(b.NoneLeft());
-  ANEMONE_RETURN_IF_ERROR(b.Need(batches == 0, "transBatchA and transBatchB are not supported"));
   ANEMONE_ASSIGN_OR_RETURN(const DataType type, b.FloatTypeOf(0));
   for (size_t i : {0, 1}) {
-    ANEMONE_RETURN_IF_ERROR(b.Need(!swap[i] || (b.Has(i) && HasMatrices(b, i)),
+    const size_t least = batch[i] ? 3 : swap[i] ? 2 : 0;
+    ANEMONE_RETURN_IF_ERROR(b.Need(least == 0 || (b.Has(i) && HasRank(b, i, least)),
                                    "cannot transpose a vector or an input of unknown rank"));
   }
-  ANEMONE_ASSIGN_OR_RETURN(const ValueId left, Swapped(b, 0, swap[0]));
-  ANEMONE_ASSIGN_OR_RETURN(const ValueId right, Swapped(b, 1, swap[1]));
+  const ValueId left = Swapped(b, 0, batch[0], swap[0]);
+  const ValueId right = Swapped(b, 1, batch[1], swap[1]);
   ValueId y = b.Emit("MatMul", {left, right});
   if (alpha != 1) y = b.Emit("Mul", {y, b.Scalar(type, alpha)});
   return b.Give(0, y);

@@ -249,10 +249,9 @@ const KeptNode kKeptNodes[] = {
      "  y = ms.Attention<num_heads = 2>(x, w) }",
      "input 1 has a different type"},
     {"GeluOfDoubles", "(double[2,3] x) => (double[2,3] y) { y = ms.Gelu(x) }", "float64"},
-    {"ProductOfTransposedBatches",
-     "(float[2,3,4] a, float[2,4,5] b) => (float y) {"
-     "  y = ms.FusedMatMul<transBatchA = 1>(a, b) }",
-     "transBatchA"},
+    {"ProductOfMatricesWithoutBatches",
+     "(float[3,4] a, float[4,5] b) => (float[3,5] y) { y = ms.FusedMatMul<transBatchA = 1>(a, b) }",
+     "unknown rank"},
     {"ProductOfVectors",
      "(float[4] a, float[4,5] b) => (float[5] y) { y = ms.FusedMatMul<transA = 1>(a, b) }",
      "vector"},

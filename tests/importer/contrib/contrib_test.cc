@@ -123,6 +123,12 @@ const ContribForm kProducts[] = {
     {"MatMulTransposed",
      "(float[2,4,3] a, float[2,5,4] b) => (float[2,3,5] y) {"
      "  y = ms.FusedMatMul<transA = 1, transB = 1, alpha = 0.25>(a, b) }"},
+    {"MatMulOfTransposedBatches",
+     "(float[3,2,6,4] a, float[2,6,4,5] b) => (float[2,6,3,5] y) {"
+     "  y = ms.FusedMatMul<transBatchA = 1>(a, b) }"},
+    {"MatMulAllTransposed",
+     "(float[4,2,3] a, float[5,2,4] b) => (float[2,3,5] y) {"
+     "  y = ms.FusedMatMul<transA = 1, transBatchA = 1, transB = 1, transBatchB = 1>(a, b) }"},
     {"MatMulOfOtherRanks",
      "(float[3,4] a, float[2,5,4] b) => (float[2,3,5] y) {"
      "  y = ms.FusedMatMul<transB = 1>(a, b) }"},
