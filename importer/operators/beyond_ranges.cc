@@ -152,11 +152,11 @@ bool BeyondFacts::Scales(const Operator& op, const Node& node, ValueId value) co
 }
 
 // The ends of the grid are in fp16's range, wherever its zero point is.
-bool BeyondFacts::HasSmallGrid(const Node& node) const {
-  const auto limits = LimitsOf(graph_.values[node.outputs[0]].type);
-  if (!limits.has_value() || !HasInput(node, 1)) return false;
+bool BeyondFacts::HasSmallGrid(const Node& quantize) const {
+  const auto limits = LimitsOf(graph_.values[quantize.outputs[0]].type);
+  if (!limits.has_value() || !HasInput(quantize, 1)) return false;
   const double steps = static_cast<double>(limits->high) - static_cast<double>(limits->low);
-  return !ExceedsHalf(steps * floats_.MagnitudeOf(node.inputs[1]));
+  return !ExceedsHalf(steps * floats_.MagnitudeOf(quantize.inputs[1]));
 }
 
 bool BeyondFacts::IsFlat(const Operator& op, const Node& node, ValueId value,

@@ -214,8 +214,8 @@ std::optional<std::pair<double, double>> ClipOf(GraphEditor& g, const Node& node
 
 }  // namespace
 
-// QuantizeLinear(Clip(x)) -> QuantizeLinear(x), also for Relu. Requires: the bounds are quantized to
-// the ends of the grid, which limits x itself; no other reader. Keeps: origins of both.
+// QuantizeLinear(Clip(x)) -> QuantizeLinear(x), also for Relu. Requires: the bounds are quantized
+// to the ends of the grid, which limits x itself; no other reader. Keeps: origins of both.
 absl::StatusOr<bool> DropQuantizedClip(GraphEditor& g, NodeId id) {
   Node& quantize = g.node(id);
   if (!Is(&quantize, "QuantizeLinear") || !IsOfTensor(g, quantize)) return false;
