@@ -139,7 +139,7 @@ template <class Body>
 void ForBands(const ConvGeometry& g, int64_t planes, int64_t row_cost, const Body& body) {
   constexpr int64_t kStageFloats = 16384;
   const int64_t row_floats = PlanStage(g, 0, g.out_w).row_size * g.stride_h;
-  const int64_t band = std::clamp<int64_t>(kStageFloats / row_floats, 1, g.out_h);
+  const int64_t band = EvenPart(g.out_h, std::max<int64_t>(kStageFloats / row_floats, 1));
   if (band == g.out_h) {
     return ParallelForItems(planes, g.out_h * row_cost,
                             [&](int64_t begin, int64_t end) { body(begin, end, 0, g.out_h - 1); });

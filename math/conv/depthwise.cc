@@ -2,6 +2,8 @@
 // unfolded. Common kernels read the input in place (depthwise-inl.h). For others a plane is staged
 // once as float, and the taps read shifted runs of it.
 #include <cstdint>
+#include <iterator>
+#include <limits>
 
 #include "math/conv/conv_state.h"
 #include "math/core/parallel.h"
@@ -23,6 +25,7 @@ struct StagedPlane {
   const ConvGeometry* geometry;
   const float* weights;  // one per tap
   float bias;
+  Limits limits;
   Half* y;
   const Stage* stage;
   const float* staged;
@@ -55,12 +58,13 @@ HWY_INLINE void StagedTile(const StagedPlane& p, int64_t row, int64_t column) {
     }
   }
   const VF bias = hn::Set(df, p.bias);
+  const VF lo = hn::Set(df, p.limits.lo), hi = hn::Set(df, p.limits.hi);
   HWY_UNROLL(4)
   for (int r = 0; r < kRows; ++r) {
     Half* to = p.y + g.y_first + (row + r) * g.y_row + column * g.y_column;
     HWY_UNROLL(4)
     for (int v = 0; v < kVectors; ++v) {
-      const VH y = Narrow(hn::Add(sum[r][v], bias));
+      const VH y = Narrow(AtMost(hi, AtLeast(lo, hn::Add(sum[r][v], bias))));
       const int64_t count = HWY_MIN(g.out_w - column - v * kLanes, kLanes);
       if (g.y_column == 1 && count == kLanes) {
         StoreBits(y, to + v * kLanes);
@@ -119,13 +123,17 @@ HWY_INLINE bool WithDirect(const PackedConv::State& state, const Run& run) {
 // channels.
 void ComputeDepthwise(const PackedConv::State& state, int64_t begin, int64_t end, int64_t first,
                       int64_t last, const Half* x, Half* y, const Epilogue& epilogue) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
   const ConvGeometry& g = state.geometry;
+  const Epilogue rest = epilogue.rest();
+  const Limits limits =
+      epilogue.limits() != nullptr ? *epilogue.limits() : Limits{-kInfinity, kInfinity};
   const int64_t in_size = g.in_h * g.in_w;
   const int64_t count = (last - first + 1) * g.out_w;
   int64_t finished = begin;
   // For each plane calls stage(plane of x), then run(weights, bias, y) for each of its output
-  // channels.
-  const auto for_channels = [&](const auto& stage, const auto& run) HWY_ATTR {
+  // channels. Calls finish() when results are needed.
+  const auto for_channels = [&](const auto& stage, const auto& run, const auto& finish) HWY_ATTR {
     for (int64_t plane = begin; plane < end; ++plane) {
       stage(x + plane * in_size);
       for (int64_t o = 0; o < g.group_out; ++o) {
@@ -134,9 +142,11 @@ void ComputeDepthwise(const PackedConv::State& state, int64_t begin, int64_t end
             y + (plane * g.group_out + o) * g.y_plane);
       }
       const int64_t planes = (plane + 1 - finished) * g.group_out;
-      if (!g.dense_output() || (planes * count < kNearElements && plane + 1 < end)) continue;
-      epilogue.FinishRuns(y + finished * g.group_out * g.y_plane + first * g.out_w, planes, count,
-                          g.y_plane);
+      if (planes * count < kNearElements && plane + 1 < end) continue;
+      finish();
+      if (!g.dense_output()) continue;
+      rest.FinishRuns(y + finished * g.group_out * g.y_plane + first * g.out_w, planes, count,
+                      g.y_plane);
       finished = plane + 1;
     }
   };
@@ -145,10 +155,18 @@ void ComputeDepthwise(const PackedConv::State& state, int64_t begin, int64_t end
         const Readable input = {x, x + g.batch * g.groups * in_size};
         const DepthwiseRows<taps, row_step, column_step, decltype(d)> rows(g, input, first, last);
         const Half* near = x;
+        DepthwiseChannel channels[16];
+        DepthwiseChannel* next = channels;
+        const auto compute = [&]() HWY_ATTR {
+          rows.Compute(channels, next);
+          next = channels;
+        };
         for_channels([&](const Half* plane) { near = plane; },
                      [&](const float* weights, float bias, Half* to) HWY_ATTR {
-                       rows.Compute({weights, bias, near, to});
-                     });
+                       *next++ = {weights, bias, near, to, limits};
+                       if (next == std::end(channels)) compute();
+                     },
+                     compute);
       });
   if (direct) return;
   const Stage stage = PlanStage(g, first * g.out_w, count);
@@ -158,8 +176,9 @@ void ComputeDepthwise(const PackedConv::State& state, int64_t begin, int64_t end
   StageOutside(stage, 0.0f, 1, staged);
   for_channels([&](const Half* plane) HWY_ATTR { StageChannel(g, stage, plane, staged); },
                [&](const float* weights, float bias, Half* to) HWY_ATTR {
-                 StagedRows({&g, weights, bias, to, &stage, staged, taps}, first, last);
-               });
+                 StagedRows({&g, weights, bias, limits, to, &stage, staged, taps}, first, last);
+               },
+               [] {});
 }
 
 // NOLINTNEXTLINE(google-readability-namespace-comments)

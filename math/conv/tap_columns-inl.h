@@ -33,8 +33,6 @@ struct Readable {
 template <int kTaps, int kStride, class D>
 class TapColumns {
  public:
-  static constexpr int kColumns = kTaps;
-
   TapColumns() = default;
   TapColumns(const ConvGeometry& g, int64_t column)
       : left_(column * kStride - g.pad_left), step_(kStride == 1 ? g.dilation_w : kStride) {
@@ -42,7 +40,6 @@ class TapColumns {
       const int64_t first = left_ + i * step_;
       inside_[i] = hn::AndNot(FirstLanes(-first), FirstLanes(g.in_w - first));
     }
-    all_inside_ = left_ >= 0 && left_ + (kLoads - 1) * step_ + kWidth <= g.in_w;
   }
 
   // The type of a load.
@@ -50,44 +47,47 @@ class TapColumns {
                                 hn::Repartition<uint16_t, hn::Rebind<uint32_t, D>>>;
   static constexpr int kLoads = (kTaps + kStride - 1) / kStride;
 
-  // Whether nothing is padding.
-  bool all_inside() const { return all_inside_; }
+  // Whether loads [first, last] read no padding.
+  bool AreInside(int64_t in_w, int first, int last) const {
+    return left_ + first * step_ >= 0 && left_ + last * step_ + kWidth <= in_w;
+  }
 
-  // Loads one row of the input, whose first element is `row`. With kInside, all_inside() is true.
-  template <bool kInside = false>
-  HWY_INLINE void Load([[maybe_unused]] const Readable& input, const Half* row,
-                       hn::Vec<DL> (&loads)[kLoads]) const {
-    const auto* const from = reinterpret_cast<const uint16_t*>(row + left_);
-    HWY_UNROLL(7)
-    for (int i = 0; i < kLoads; ++i) {
-      if constexpr (kInside) {
-        loads[i] = hn::LoadU(DL(), from + i * step_);
-        continue;
-      }
+  // The position of the first load in a row, and from each load to the next.
+  int64_t left() const { return left_; }
+  int64_t step() const { return step_; }
+  // Which lanes of a load are not padding.
+  hn::Mask<DL> inside(int i) const { return inside_[i]; }
+
+  // Loads the lanes that are `inside`, and zeros.
+  static HWY_INLINE hn::Vec<DL> Load([[maybe_unused]] const Readable& input, const Half* from,
+                                     hn::Mask<DL> inside) {
 #if ANEMONE_MATH_MASKED_HALF
-      loads[i] = hn::MaskedLoad(inside_[i], DL(), from + i * step_);
+    return hn::MaskedLoad(inside, DL(), reinterpret_cast<const uint16_t*>(from));
 #else
-      loads[i] = hn::IfThenElseZero(inside_[i], LoadInside(input, row + left_ + i * step_));
+    return hn::IfThenElseZero(inside, LoadInside(input, from));
 #endif
+  }
+
+  // The columns of a load, widened: only column 0, or with stride 2 columns 0 and 1.
+  static HWY_INLINE hn::Vec<D> Widened(hn::Vec<DL> load, int column) {
+    if constexpr (kStride == 1) {
+      return WidenBits(load);
+    } else {
+      const hn::Rebind<uint16_t, D> halves;
+      const auto pairs = hn::BitCast(hn::Rebind<uint32_t, D>(), load);
+      return WidenBits(hn::TruncateTo(halves, column == 0 ? pairs : hn::ShiftRight<16>(pairs)));
     }
   }
 
   // Loads one row of the input and returns it widened, one vector per column of taps.
-  template <bool kInside = false>
   HWY_INLINE void LoadTaps(const Readable& input, const Half* row,
                            hn::Vec<D> (&taps)[kTaps]) const {
-    hn::Vec<DL> loads[kLoads];
-    Load<kInside>(input, row, loads);
     HWY_UNROLL(7)
     for (int i = 0; i < kLoads; ++i) {
-      if constexpr (kStride == 1) {
-        taps[i] = WidenBits(loads[i]);
-      } else {
-        const hn::Rebind<uint16_t, D> halves;
-        const auto pairs = hn::BitCast(hn::Rebind<uint32_t, D>(), loads[i]);
-        taps[2 * i] = WidenBits(hn::TruncateTo(halves, pairs));
-        if (2 * i + 1 == kTaps) continue;
-        taps[2 * i + 1] = WidenBits(hn::TruncateTo(halves, hn::ShiftRight<16>(pairs)));
+      const auto load = Load(input, row + left_ + i * step_, inside_[i]);
+      HWY_UNROLL(2)
+      for (int j = 0; j < kStride && i * kStride + j < kTaps; ++j) {
+        taps[i * kStride + j] = Widened(load, j);
       }
     }
   }
@@ -115,7 +115,6 @@ class TapColumns {
 
   int64_t left_ = 0;  // the first load begins at this column of the input
   int64_t step_ = 1;  // from one load to the next
-  bool all_inside_ = false;
   hn::Mask<DL> inside_[kLoads];
 };
 

@@ -28,6 +28,12 @@ using VH = hn::Vec<DH>;
 
 inline constexpr int64_t kLanes = hn::MaxLanes(DF());
 
+#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_NEON
+inline constexpr int kVectorRegisters = 32;
+#else
+inline constexpr int kVectorRegisters = 16;
+#endif
+
 // Highway converts fp16 in hardware on AVX2, AVX3 and NEON. On other targets its software
 // conversion truncates, so the algorithm of half.h is used instead.
 #undef ANEMONE_MATH_NATIVE_HALF
@@ -188,11 +194,13 @@ HWY_INLINE VF ClampNan(VF x, VF lo, VF hi) {
 #else
 #define ANEMONE_MATH_SECOND_IF_NAN 0
 #endif
-HWY_INLINE VF AtLeast(VF lo, VF sum) {
+template <class V>
+HWY_INLINE V AtLeast(V lo, V sum) {
   if (ANEMONE_MATH_SECOND_IF_NAN) return hn::Max(lo, sum);
   return hn::IfThenElse(hn::Lt(sum, lo), lo, sum);
 }
-HWY_INLINE VF AtMost(VF hi, VF sum) {
+template <class V>
+HWY_INLINE V AtMost(V hi, V sum) {
   if (ANEMONE_MATH_SECOND_IF_NAN) return hn::Min(hi, sum);
   return hn::IfThenElse(hn::Gt(sum, hi), hi, sum);
 }

@@ -99,6 +99,9 @@ const ConvCase kConvCases[] = {
     {"depthwise_small", {1, 9, 7, 7, 9, 9, Square(3, 1, 1)}},
     {"depthwise_five_stride2", {1, 5, 21, 35, 5, 5, Square(5, 2, 2)}},
     {"depthwise_wide", {1, 2, 6, 150, 2, 2, Square(3, 1, 1)}},
+    {"depthwise_of_two_vectors", {1, 7, 5, 17, 7, 7, Square(3, 1, 1)}},
+    {"depthwise_five_stride2_wide", {1, 3, 21, 70, 3, 3, Square(5, 2, 2)}},
+    {"depthwise_three_stride2_padded_after", {1, 3, 20, 96, 3, 3, {3, 3, 2, 2, 1, 1, 0, 0, 1, 1}}},
     {"depthwise_dilated", {1, 3, 20, 19, 3, 3, Square(3, 1, 2, 2)}},
     {"depthwise_dilated_wide", {2, 3, 33, 70, 3, 3, Square(3, 1, 4, 4)}},
     {"depthwise_dilated_rows", {1, 3, 29, 40, 3, 3, {5, 5, 1, 1, 3, 1, 6, 2, 6, 2}}},
@@ -181,6 +184,8 @@ TEST(Conv, ClampsWhatItRounds) {
       {1, 6, 15, 14, 17, 1, Square(3, 2, 1)},
       {1, 12, 9, 8, 18, 3, Square(3, 1, 1)},
       {1, 9, 13, 14, 9, 9, Square(3, 1, 1)},
+      {1, 3, 9, 70, 3, 3, Square(5, 1, 2)},
+      {1, 6, 4, 40, 6, 6, {1, 4, 1, 1, 1, 1, 0, 0, 3, 0}},
       {1, 20, 14, 14, 100, 1, Square(3, 2, 1)},
       {2, 30, 2, 3, 60, 1, {}},
   };
