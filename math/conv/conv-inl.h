@@ -260,12 +260,14 @@ HWY_INLINE void PackColumns(const ConvBlock& block, int64_t position, int64_t po
   }
 }
 
-// A pointwise convolution: the columns of B are read from the input in place. Each panel of columns
-// is multiplied by all rows of A that the second-level cache holds.
+// A pointwise convolution. Each panel of columns is multiplied by all rows of A that the
+// second-level cache holds. The first tile reads B from the input in place and packs it for the
+// other tiles.
 HWY_INLINE void MultiplyPointwiseBlock(const ConvBlock& block) {
   const ConvGeometry& g = *block.geometry;
   constexpr int64_t kMostFloats = 1 << 16;
   constexpr int64_t kFinished = 1024;  // columns: the epilogue is slow for short runs
+  constexpr int64_t kKeptRows = 6 * kTileRows;
   const int64_t depth = g.group_in, plane = g.in_h * g.in_w;
   const int64_t most = HWY_MAX(kMostFloats / depth / kTileRows, 1) * kTileRows;
   const int64_t step = HWY_MIN(RoundUp(block.channels, kTileRows), most);
@@ -279,18 +281,24 @@ HWY_INLINE void MultiplyPointwiseBlock(const ConvBlock& block) {
     int64_t finished = 0, width = 0;
     for (int64_t column = 0; column < block.positions; column += width) {
       width = TileWidth(block.positions - column);
-      const auto multiply = [&](const auto& columns) HWY_ATTR {
-        for (int64_t i = 0; i < rows; i += kTileRows) {
+      const auto multiply = [&](const auto& columns, int64_t begin, int64_t end) HWY_ATTR {
+        for (int64_t i = begin; i < end; i += kTileRows) {
           const int64_t height = HWY_MIN(rows - i, kTileRows);
           MultiplyTile(depth, a + i * depth, depth * kPanelRows, height, columns, width, nullptr,
                        TileOf(block, first + i, height, column, width), Ahead());
         }
       };
       if (ANEMONE_MATH_WIDE_TILE && ANEMONE_MATH_NATIVE_HALF && width % kLanes == 0) {
-        multiply(PlaneColumns{block.x + block.position + column, plane});
+        const PlaneColumns in_place{block.x + block.position + column, plane};
+        if (rows < kKeptRows) {
+          multiply(in_place, 0, rows);
+        } else {
+          multiply(KeptColumns{in_place, b}, 0, kTileRows);
+          multiply(b, kTileRows, rows);
+        }
       } else {
         PackColumns(block, column, width, b);
-        multiply(b);
+        multiply(b, 0, rows);
       }
       const int64_t done = column + width - finished;
       if (done < kFinished && column + width < block.positions) continue;

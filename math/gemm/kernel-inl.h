@@ -49,6 +49,27 @@ struct PlaneColumns {
 HWY_INLINE const Half* TermOf(const PlaneColumns& b, int64_t term) {
   return b.first + term * b.step;
 }
+// the same, but each term is also written to a packed panel when it is read,
+struct KeptColumns {
+  PlaneColumns from;
+  float* panel;
+
+  KeptColumns operator+(int64_t columns) const { return {from + columns, panel + columns}; }
+};
+struct KeptTerm {
+  const Half* from;
+  float* to;
+
+  KeptTerm operator+(int64_t columns) const { return {from + columns, to + columns}; }
+};
+HWY_INLINE KeptTerm TermOf(const KeptColumns& b, int64_t term) {
+  return {TermOf(b.from, term), b.panel + term * kPanelColumns};
+}
+HWY_INLINE VF LoadColumns(const KeptTerm& term) {
+  const VF x = LoadHalf(term.from);
+  hn::StoreU(x, DF(), term.to);
+  return x;
+}
 // or unpacked columns, where term k is steps[k] elements after `first`.
 struct UnpackedColumns {
   const float* first;
@@ -171,7 +192,7 @@ HWY_INLINE void RegisterTile(int64_t depth, const float* HWY_RESTRICT a, int64_t
     VF x[kVectors];
     hwy::Prefetch(ahead.from);
     ahead.from += ahead.step;
-    const auto* columns = TermOf(b, k);
+    const auto columns = TermOf(b, k);
     HWY_UNROLL(3)
     for (int v = 0; v < kVectors; ++v) x[v] = LoadColumns(columns + v * kLanes);
     HWY_UNROLL(8)
