@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cassert>
 #include <cmath>
-#include <numeric>
 #include <utility>
 
 #include "math/conv/conv_state.h"
@@ -266,13 +265,6 @@ bool ReadsStage(const ConvGeometry& g) {
   return g.group_out * unused < 4 * g.out_w && StagedRows(g) * g.out_w >= 2 * kPanelColumns;
 }
 
-// The number of parts into which each of `copies` images (times groups) is divided, so that all
-// threads have the same amount of work.
-int64_t PartsForThreads(int64_t copies) {
-  const int64_t threads = ThreadCount();
-  return copies >= 4 * threads ? 1 : threads / std::gcd(threads, copies);
-}
-
 // How each image and group is divided into tasks. A task computes some of the channels at a run of
 // positions, which is a part of the plane (in whole `step`s) or a part of one row.
 struct ConvCut {
@@ -312,8 +304,11 @@ ConvCut CutUnfolded(const ConvGeometry& g, const Cut& cut, int64_t lane_terms) {
 }
 
 ConvCut CutUnfoldedFloats(const ConvGeometry& g) {
+  // In rows of products. With short rows of positions, whose vectors are loaded in several pieces,
+  // unfolding costs more (20 to 30), with long rows less.
+  constexpr int64_t kUnfolding = 12;
   Cut cut = ChooseBlocks({g.group_out, g.positions()}, g.depth(), kMostLanes, g.batch * g.groups,
-                         ThreadCount());
+                         ThreadCount(), {.b_rows = kUnfolding, .a_columns = 4});
   constexpr int64_t kMaxBlockFloats = kBlockDepth * kBlockColumns * 2;
   while (cut.largest().columns > kPanelColumns &&
          g.taps() * cut.largest().columns > kMaxBlockFloats) {

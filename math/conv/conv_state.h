@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <vector>
 
@@ -151,6 +152,13 @@ void ForBands(const ConvGeometry& g, int64_t planes, int64_t row_cost, const Bod
       body(plane, plane + 1, first, std::min(first + band, g.out_h) - 1);
     }
   });
+}
+
+// The number of parts into which each of `copies` images (times groups) is divided, so that all
+// threads have the same amount of work.
+inline int64_t PartsForThreads(int64_t copies) {
+  const int64_t threads = ThreadCount();
+  return copies >= 4 * threads ? 1 : threads / std::gcd(threads, copies);
 }
 
 // The work of one task: some output channels at some positions, in one group of one image.

@@ -126,7 +126,9 @@ void RunSparse(const PackedConv::State& state, const Half* x, Half* y, const Epi
   const ConvGeometry& g = state.geometry;
   // The input of a block stays in the second-level cache.
   constexpr int64_t kBlock = 16 * kMostLanes;
-  const int64_t blocks = std::max<int64_t>(g.positions() / kBlock, 1);
+  const int64_t least = std::max<int64_t>(g.positions() / kBlock, 1);
+  const int64_t blocks =
+      std::min(RoundUp(least, PartsForThreads(g.batch)), g.positions() / kMostLanes);
   const auto taps = static_cast<int64_t>(state.weights->sparse.taps.size());
   const int64_t cost = (taps + g.group_out + g.group_in) * g.positions() / blocks / 16;
   ParallelForItems(g.batch * blocks, cost, [&](int64_t begin, int64_t end) {

@@ -128,9 +128,9 @@ inline Cut CutBlocks(BlockSize size, BlockSize most, BlockSize step, PackCost pa
 
 // Blocks sized for the caches.
 inline Cut ChooseBlocks(BlockSize size, int64_t depth, int64_t column_step, int64_t copies,
-                        int64_t threads) {
-  return CutBlocks(size, {kBlockRows, ColumnsOf(depth)}, {kTileRows, column_step},
-                   {.b_rows = 4, .a_columns = 4}, copies, threads);
+                        int64_t threads, PackCost pack = {.b_rows = 4, .a_columns = 4}) {
+  return CutBlocks(size, {kBlockRows, ColumnsOf(depth)}, {kTileRows, column_step}, pack, copies,
+                   threads);
 }
 
 // For an unpacked B: blocks have all columns, and as many rows as the second-level cache holds.

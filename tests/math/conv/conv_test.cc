@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
+#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -175,6 +177,55 @@ TEST_P(ConvTest, ThreadsDoNotShow) {
 
 INSTANTIATE_TEST_SUITE_P(Shapes, ConvTest, testing::ValuesIn(kConvCases),
                          [](const auto& info) { return info.param.name; });
+
+// A 1x1 convolution with a band of weights, as in normalizations over channels.
+std::vector<Half> BandWeights(int64_t channels) {
+  std::vector<Half> weights = Numbers(channels * channels, 2);
+  for (int64_t i = 0; i < channels * channels; ++i) {
+    if (std::abs(i / channels - i % channels) > 1) weights[i] = kHalfZero;
+  }
+  return weights;
+}
+
+TEST(ConvOfBands, ThreadsDoNotShow) {
+  for (const int64_t width : {16, 17, 33, 47, 300, 1000}) {
+    const ConvShape s = {1, 32, 1, width, 32, 1, Square(1, 1, 0)};
+    const std::vector<Half> x = Numbers(s.in_channels * width, 1), w = BandWeights(s.in_channels);
+    const PackedConv packed = PackConv(s, w, {});
+    const std::vector<Half> y = ExpectThreadsDoNotShow(
+        s.out_channels * width, [&](absl::Span<Half> y) { Conv(packed, x, y); });
+    ExpectSame(y, Reference(s, x, w, std::vector<float>(s.out_channels)));
+  }
+}
+
+// The number of parts into which two threads divide the positions of an output channel.
+int64_t PartsOfPositions(const ConvShape& s, const std::vector<Half>& w) {
+  const std::vector<Half> x = Numbers(s.in_channels * s.in_h * s.in_w, 1);
+  const PackedConv packed = PackConv(s, w, {});
+  std::vector<Half> y(s.out_channels * s.out_h() * s.out_w());
+  std::atomic<int64_t> parts = 0;
+  const auto finish = [&](Half* first, int64_t, int64_t, int64_t) {
+    if (first - y.data() < s.out_h() * s.out_w()) ++parts;
+  };
+  WithThreads(2, [&] { Conv(packed, x, absl::MakeSpan(y), Epilogue(finish)); });
+  return parts;
+}
+
+TEST(ConvOfBands, ThreadsGetAsManyPositions) {
+  const ConvShape s = {1, 64, 55, 55, 64, 1, Square(1, 1, 0)};
+  EXPECT_EQ(PartsOfPositions(s, BandWeights(s.in_channels)) % 2, 0);
+}
+
+// The cores would write the same cache lines.
+TEST(ConvOfSmallPlanes, ThreadsWriteTheirOwnPlanes) {
+  const ConvShape s = {1, 64, 20, 20, 64, 1, Square(3, 1, 1)};
+  EXPECT_EQ(PartsOfPositions(s, Numbers(s.out_channels * s.in_channels * 9, 2)), 1);
+}
+
+TEST(ConvOfShortRows, ThreadsUnfoldTheirOwnPositions) {
+  const ConvShape s = {1, 64, 40, 40, 128, 1, Square(3, 2, 1)};
+  EXPECT_EQ(PartsOfPositions(s, Numbers(s.out_channels * s.in_channels * 9, 2)) % 2, 0);
+}
 
 // One shape for each algorithm except Winograd's.
 TEST(Conv, ClampsWhatItRounds) {
