@@ -172,8 +172,6 @@ class Zoo(CliTest):
             self.put("large.onnx", relu((1, 400_000_000)))
             lines = self.zoo("--memory-limit", "1G", "--run", code=1)
             self.assertEqual(("ok", "out-of-memory"), (lines["net.onnx"]["status"], lines["large.onnx"]["status"]))
-            line = self.zoo("--memory-limit", "30M", "--policy", "cpu", code=1)["net.onnx"]
-            self.assertEqual("out-of-memory", line["status"])  # not even a library can be loaded
 
     @unittest.skipIf(SANITIZED, "a sanitizer reserves terabytes of addresses")
     def test_a_limit_with_which_the_command_does_not_start_is_refused(self):
@@ -186,7 +184,7 @@ class Zoo(CliTest):
             self.assertIn(least, range(25, 64))
             self.assertFalse(self.out.exists())
         line = self.zoo("--memory-limit", f"{least}M", "--policy", "cpu", code=1)["net.onnx"]
-        self.assertEqual("out-of-memory", line["status"])
+        self.assertEqual("out-of-memory", line["status"])  # not even a library can be loaded
 
     def test_finished_models_are_not_repeated(self):
         self.put("net.onnx", relu())
