@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "anemone/compressed.h"
 #include "base/memory_limit.h"
+#include "base/tensor_pool.h"
 
 namespace anemone {
 namespace {
@@ -169,7 +170,11 @@ Tensor Tensor::Zeros(DataType type, std::vector<int64_t> dims) {
 }
 
 Tensor Tensor::Uninitialized(DataType type, std::vector<int64_t> dims) {
-  std::shared_ptr<std::byte> storage = Aligned(ByteSize(type, dims), std::malloc);
+  const auto size = static_cast<size_t>(ByteSize(type, dims));
+  const auto allocate = [](size_t bytes) { return Aligned(bytes, std::malloc); };
+  const TensorPool* const pool = TensorPool::Current();
+  std::shared_ptr<std::byte> storage =
+      pool == nullptr ? allocate(size) : pool->Take(size, allocate);
   return Owning(type, std::move(dims), std::move(storage));
 }
 

@@ -36,6 +36,7 @@ class PlainPart::Reader {
       if (found == places_.end()) return nullptr;
       part_->outputs_.push_back(found->second);
     }
+    FindLastReads();
     return std::move(part_);
   }
 
@@ -117,6 +118,17 @@ class PlainPart::Reader {
     return true;
   }
 
+  void FindLastReads() {
+    std::vector<bool> is_read(values_.size());
+    for (const size_t value : part_->outputs_) is_read[value] = true;
+    for (auto step = part_->steps_.rbegin(); step != part_->steps_.rend(); ++step) {
+      for (const size_t value : step->from) {
+        if (!is_read[value]) step->last_read.push_back(value);
+        is_read[value] = true;
+      }
+    }
+  }
+
   const onnx::GraphProto& graph_;
   std::unique_ptr<PlainPart> part_ = std::make_unique<PlainPart>();
   std::map<std::string, size_t> places_;
@@ -162,6 +174,8 @@ absl::StatusOr<std::vector<Tensor>> PlainPart::Run(std::vector<Tensor> inputs) c
     operands.clear();
     for (const size_t value : step.from) operands.push_back(at[value]);
     ANEMONE_ASSIGN_OR_RETURN(values[step.to], step.run(operands));
+    // Memory that is free early is used again, and the system does not take it back.
+    for (const size_t value : step.last_read) values[value] = Tensor();
   }
   std::vector<Tensor> results;
   results.reserve(outputs_.size());

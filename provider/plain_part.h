@@ -44,6 +44,7 @@ class PlainPart {
     std::string label;         // of messages
     std::vector<size_t> from;  // values
     size_t to = 0;
+    std::vector<size_t> last_read;  // values that no later step reads, and that are no outputs
     decltype(PlainStep::run) run;
   };
   class Reader;

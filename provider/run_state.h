@@ -2,13 +2,12 @@
 #ifndef ANEMONE_PROVIDER_RUN_STATE_H_
 #define ANEMONE_PROVIDER_RUN_STATE_H_
 
-#include <atomic>
 #include <cstdint>
-#include <mutex>
 #include <optional>
 #include <utility>
 #include <vector>
 
+#include "base/tensor_pool.h"
 #include "engine/surface.h"
 #include "provider/row_blocks.h"
 #include "provider/run_value.h"
@@ -19,10 +18,7 @@ namespace anemone {
 struct Scheduler::RunState {
   std::vector<Surface> surfaces;  // by slot
   std::vector<RunValue> values;   // by value; empty for values that stay on the engine
-  // What values left the engine in, to be used again. Fresh memory costs more than the conversion,
-  // because the system clears each page of it.
-  std::vector<Tensor> rooms;
-  std::mutex rooms_mutex;
+  TensorPool tensors;             // the memory of values that are not on the engine
   // By segment: rows of states that the run has overwritten, to be put back if it fails.
   struct OldRows {
     RowBlocks blocks;
@@ -37,17 +33,6 @@ struct Scheduler::RunState {
     for (RunValue& value : values) {
       if (!value.is_empty()) value = RunValue();
     }
-  }
-
-  // Memory for a value that leaves the engine: what nobody reads any longer, or new.
-  Tensor RoomFor(DataType type, const std::vector<int64_t>& dims) {
-    const std::scoped_lock lock(rooms_mutex);
-    for (const Tensor& room : rooms) {
-      if (room.type() != type || room.dims() != dims || !room.is_sole_owner()) continue;
-      std::atomic_thread_fence(std::memory_order_acquire);  // what others read of it is behind us
-      return room;
-    }
-    return rooms.emplace_back(Tensor::Uninitialized(type, dims));
   }
 
   RunValue ValueOf(const Graph& graph, ValueId value) const {

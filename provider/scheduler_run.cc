@@ -265,8 +265,8 @@ class Scheduler::Runner {
       const absl::Time start = Begun();
       const Value& value = s_.graph_.values[v];
       math::Tally tally;
-      Tensor tensor = IsOutput(v) ? Tensor::Uninitialized(value.type, value.dims())
-                                  : state_.RoomFor(value.type, value.dims());
+      const TensorPool::Scope scope(state_.tensors);
+      Tensor tensor = Tensor::Uninitialized(value.type, value.dims());
       FromSurface(SurfaceOf(v).data(), s_.surfaces_.layout[v], value.type, value.dims(),
                   tensor.mutable_data<std::byte>(),
                   s_.watch_ == nullptr ? nullptr : s_.watch_->ForOutput(tally));
@@ -288,6 +288,7 @@ class Scheduler::Runner {
       if (s_.graph_.values[v].is_static()) ANEMONE_RETURN_IF_ERROR(CheckPlanned(v, tensor));
       inputs.push_back(std::move(tensor));
     }
+    const TensorPool::Scope scope(state_.tensors);
     ANEMONE_ASSIGN_OR_RETURN(std::vector<Tensor> results, part.Run(std::move(inputs)));
     for (size_t i = 0; i < results.size(); ++i) {
       ANEMONE_RETURN_IF_ERROR(Publish(segment.outputs[i], {std::move(results[i]), {}}));

@@ -163,9 +163,6 @@ class Tensor {
     return reinterpret_cast<T*>(storage_.get());
   }
 
-  // Whether mutable_data() may write again, because no copy shares the bytes.
-  bool is_sole_owner() const { return storage_ != nullptr && storage_.use_count() == kOwners; }
-
   // The elements of a kString tensor; empty for other types.
   const std::vector<std::string>& strings() const;
 
@@ -176,7 +173,6 @@ class Tensor {
   const std::shared_ptr<const void>& owner() const { return owner_; }
 
  private:
-  static constexpr int kOwners = 2;  // owner_ and storage_
 
   static Tensor Owning(DataType type, std::vector<int64_t> dims,
                        std::shared_ptr<std::byte> storage);
