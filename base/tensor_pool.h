@@ -3,7 +3,7 @@
 //
 //   TensorPool pool;
 //   const TensorPool::Scope scope(pool);
-//   Tensor::Uninitialized(type, dims);   // from memory of an earlier tensor of the pool, or new
+//   Tensor x = Tensor::Uninitialized(DataType::kFloat, {1024, 64});  // in memory of an earlier one
 #ifndef ANEMONE_BASE_TENSOR_POOL_H_
 #define ANEMONE_BASE_TENSOR_POOL_H_
 
