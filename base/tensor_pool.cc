@@ -11,8 +11,6 @@ namespace {
 // More is given back to the system.
 constexpr size_t kMostIdle = size_t{256} << 20;
 
-thread_local const TensorPool* current = nullptr;
-
 }  // namespace
 
 struct TensorPool::Shared {
@@ -22,11 +20,6 @@ struct TensorPool::Shared {
 };
 
 TensorPool::TensorPool() : shared_(std::make_shared<Shared>()) {}
-
-TensorPool::Scope::Scope(const TensorPool& pool) : before_(std::exchange(current, &pool)) {}
-TensorPool::Scope::~Scope() { current = before_; }
-
-const TensorPool* TensorPool::Current() { return current; }
 
 // The smallest that fits, but not one of which half would be unused.
 TensorPool::Block TensorPool::TakeIdle(size_t size) const {

@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <utility>
 
 namespace anemone {
 
@@ -20,15 +21,15 @@ class TensorPool {
   // While it exists, the uninitialized tensors of this thread come from `pool`.
   class Scope {
    public:
-    explicit Scope(const TensorPool& pool);
-    ~Scope();
+    explicit Scope(const TensorPool& pool) : before_(std::exchange(current_, &pool)) {}
+    ~Scope() { current_ = before_; }
     Scope(const Scope&) = delete;
     Scope& operator=(const Scope&) = delete;
 
    private:
     const TensorPool* const before_;
   };
-  static const TensorPool* Current();  // of this thread, or null
+  static const TensorPool* Current() { return current_; }  // of this thread, or null
 
   // Memory of at least `size` bytes: from the pool, or of `allocate(size)`.
   template <class Allocate>
@@ -52,6 +53,7 @@ class TensorPool {
   std::shared_ptr<std::byte> Lent(Block block) const;
 
   std::shared_ptr<Shared> shared_;
+  static constinit inline thread_local const TensorPool* current_ = nullptr;
 };
 
 }  // namespace anemone
