@@ -88,8 +88,9 @@ class PlainPart::Reader {
     if (!grid.ok()) return false;
     auto made =
         Compressed::Affine(codes, scales, constants.size() > 2 ? constants[2] : Tensor(), *grid);
-    if (made.ok()) AddConstant(node.output(0), Tensor::Of(codes.dims(), *std::move(made)));
-    return made.ok();
+    if (!made.ok()) return false;
+    AddConstant(node.output(0), Tensor::Of(codes.dims(), *std::move(made)));
+    return true;
   }
 
   bool ReadNode(const onnx::NodeProto& node) {
