@@ -172,7 +172,8 @@ Tensor Tensor::Zeros(DataType type, std::vector<int64_t> dims) {
 Tensor Tensor::Uninitialized(DataType type, std::vector<int64_t> dims) {
   const auto size = static_cast<size_t>(ByteSize(type, dims));
   const auto allocate = [](size_t bytes) { return Aligned(bytes, std::malloc); };
-  const TensorPool* const pool = TensorPool::Current();
+  const TensorPool* const pool =
+      MemoryLimit::Current() == nullptr ? TensorPool::Current() : nullptr;
   std::shared_ptr<std::byte> storage =
       pool == nullptr ? allocate(size) : pool->Take(size, allocate);
   return Owning(type, std::move(dims), std::move(storage));

@@ -8,7 +8,7 @@
 namespace anemone {
 namespace {
 
-// More is given back to the system.
+// Of more, what has been idle the longest is given back to the system.
 constexpr size_t kMostIdle = size_t{256} << 20;
 
 }  // namespace
@@ -17,11 +17,18 @@ struct TensorPool::Shared {
   std::mutex mutex;
   std::vector<Block> idle;
   size_t idle_bytes = 0;
+  bool is_closed = false;  // the pool is gone
 };
 
 TensorPool::TensorPool() : shared_(std::make_shared<Shared>()) {}
 
-// The smallest that fits, but not one of which half would be unused.
+TensorPool::~TensorPool() {
+  const std::lock_guard<std::mutex> lock(shared_->mutex);
+  shared_->is_closed = true;
+  shared_->idle.clear();
+}
+
+// The smallest that fits, but not one of which more than half would be unused.
 TensorPool::Block TensorPool::TakeIdle(size_t size) const {
   const std::lock_guard<std::mutex> lock(shared_->mutex);
   std::vector<Block>& idle = shared_->idle;
@@ -31,9 +38,8 @@ TensorPool::Block TensorPool::TakeIdle(size_t size) const {
     if (fits && (best == idle.end() || at->size < best->size)) best = at;
   }
   if (best == idle.end()) return {};
-  std::swap(*best, idle.back());
-  Block block = std::move(idle.back());
-  idle.pop_back();
+  Block block = std::move(*best);
+  idle.erase(best);
   shared_->idle_bytes -= block.size;
   return block;
 }
@@ -42,9 +48,14 @@ std::shared_ptr<std::byte> TensorPool::Lent(Block block) const {
   std::byte* const at = block.memory.get();
   const auto give_back = [shared = shared_, block = std::move(block)](std::byte*) mutable {
     const std::lock_guard<std::mutex> lock(shared->mutex);
-    if (shared->idle_bytes + block.size > kMostIdle) return;
+    if (shared->is_closed || block.size > kMostIdle) return;
+    std::vector<Block>& idle = shared->idle;
     shared->idle_bytes += block.size;
-    shared->idle.push_back(std::move(block));
+    idle.push_back(std::move(block));
+    while (shared->idle_bytes > kMostIdle) {
+      shared->idle_bytes -= idle.front().size;
+      idle.erase(idle.begin());
+    }
   };
   return {at, give_back};
 }

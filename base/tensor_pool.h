@@ -13,10 +13,14 @@
 
 namespace anemone {
 
-// Thread-safe. Tensors may outlive the pool. What the pool keeps counts for the memory limit.
+// Thread-safe. Tensors may outlive the pool, which then keeps nothing. Under a memory limit,
+// tensors do not come from it.
 class TensorPool {
  public:
   TensorPool();
+  ~TensorPool();
+  TensorPool(const TensorPool&) = delete;
+  TensorPool& operator=(const TensorPool&) = delete;
 
   // While it exists, the uninitialized tensors of this thread come from `pool`.
   class Scope {

@@ -21,7 +21,8 @@ bool SameBottoms(const Network& network, absl::Span<const Operand> a, absl::Span
 bool SameWeights(const Unit& a, const Unit& b) {
   const auto same = [](const Tensor& x, const Tensor& y) {
     return x.compressed() == y.compressed() && x.type() == y.type() && x.dims() == y.dims() &&
-           x.is_fill() == y.is_fill() && x.bytes().data() == y.bytes().data();
+           x.is_fill() == y.is_fill() &&
+           (x.compressed() != nullptr || x.bytes().data() == y.bytes().data());
   };
   return std::equal(a.weights.begin(), a.weights.end(), b.weights.begin(), b.weights.end(), same);
 }

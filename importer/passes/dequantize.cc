@@ -229,8 +229,9 @@ absl::StatusOr<bool> DropQuantizedClip(GraphEditor& g, NodeId id) {
   const auto zeros = zero == kNone ? std::vector<double>{0} : ToNumbers(*g.ConstantOf(zero), 1);
   if (!zeros.has_value()) return false;
   const auto code = [&](double bound) { return std::nearbyint(bound / scale) + zeros->front(); };
-  if (code(bounds->first) > static_cast<double>(limits->low)) return false;
-  if (code(bounds->second) < static_cast<double>(limits->high)) return false;
+  const bool is_repeated = code(bounds->first) <= static_cast<double>(limits->low) &&
+                           code(bounds->second) >= static_cast<double>(limits->high);
+  if (!is_repeated) return false;  // or a bound is NaN
   quantize.origins = UnionOfOrigins(*clip, quantize);
   g.SetInput(id, 0, clip->inputs[0]);
   return true;

@@ -1,10 +1,15 @@
 #include "importer/write/compressed_nodes.h"
 
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <numeric>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "anemone/compressed.h"
+#include "base/fp16.h"
 #include "base/give_back_large.h"
 #include "base/nibbles.h"
 #include "base/status_macros.h"
@@ -31,7 +36,7 @@ absl::Status AtNode(const Model& model, const Node& node, const absl::Status& st
 }
 
 // The grid of factors that are broadcast to a tensor of shape `dims`; nullopt unless they vary
-// along axes that follow each other.
+// along axes that follow each other, and a few elements at least share one.
 std::optional<ScaleGrid> GridOfFactors(const std::vector<int64_t>& dims,
                                        const std::vector<int64_t>& factors) {
   if (factors.size() > dims.size()) return std::nullopt;
@@ -50,7 +55,22 @@ std::optional<ScaleGrid> GridOfFactors(const std::vector<int64_t>& dims,
       is_over = true;
     }
   }
+  constexpr int64_t kLeastSharing = 8;
+  const int64_t all = std::accumulate(dims.begin(), dims.end(), int64_t{1}, std::multiplies<>());
+  if (all / kLeastSharing < grid.axis) return std::nullopt;
   return grid;
+}
+
+// Whether codes of 8 bits or less times the factors are in fp16's range, and not all subnormal in
+// it. What is known of other constants decides where their readers run; nothing is known of the
+// elements of a compressed one.
+bool FitsFp16(const Tensor& factors) {
+  constexpr float kMostCode = 256;
+  const absl::Span<const float> all = factors.data<float>();
+  return std::all_of(all.begin(), all.end(), [](float factor) {
+    const float largest = std::fabs(factor) * kMostCode;
+    return factor == 0 || (largest <= fp16::kLargest && largest >= fp16::kSmallestNormal);
+  });
 }
 
 // Writes the nodes that represent one compressed constant.
@@ -228,7 +248,10 @@ absl::StatusOr<std::optional<Tensor>> CompressedByMul(const Graph& graph, const 
   const bool are_integers = stored != nullptr && stored->form() == CompressedForm::kAffine &&
                             !stored->is_plain() && stored->scales() == std::vector<float>{1} &&
                             stored->zero_points().empty();
-  if (!are_integers || scales == nullptr || scales->type() != DataType::kFloat) return std::nullopt;
+  if (!are_integers || scales == nullptr || scales->type() != DataType::kFloat ||
+      scales->is_fill() || scales->compressed() != nullptr || !FitsFp16(*scales)) {
+    return std::nullopt;
+  }
   const std::optional<ScaleGrid> grid = GridOfFactors(codes.dims(), scales->dims());
   if (!grid) return std::nullopt;
   auto made = Compressed::Affine(stored->codes(), *scales, Tensor(), *grid);

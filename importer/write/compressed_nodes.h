@@ -1,8 +1,7 @@
 // importer/write/compressed_nodes.h: converts between compressed constants and the ONNX nodes that
 // represent them:
-//   int8, int4        DequantizeLinear of integers, with scales per tensor, axis or block; read
-//   also
-//                     from a Cast of integers to float and a Mul by scales
+//   int8, int4        DequantizeLinear of integers, with scales per tensor, axis or block;
+//                     when read, also a Cast of integers to float and a Mul by scales
 //   palette           Gather of a table by indices of 8 or 4 bits, which a Cast widens
 //   sparse            a sparse initializer
 #ifndef ANEMONE_IMPORTER_WRITE_COMPRESSED_NODES_H_

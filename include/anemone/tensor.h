@@ -173,7 +173,6 @@ class Tensor {
   const std::shared_ptr<const void>& owner() const { return owner_; }
 
  private:
-
   static Tensor Owning(DataType type, std::vector<int64_t> dims,
                        std::shared_ptr<std::byte> storage);
   absl::Span<const std::byte> WrittenOut() const;

@@ -191,7 +191,8 @@ absl::StatusOr<StepUnits> PrepareSteps(const RecurrenceParams& p, const Recurren
   return units;
 }
 
-// Weights of a single number are multiplied by other kernels.
+// Weights of a single number are multiplied by other kernels. So are large batches, whose products
+// are faster as those of matrices.
 bool HasKernel(const RecurrenceParams& p) {
   constexpr int64_t kMostRows = 8;
   return p.batch <= kMostRows && p.hidden > 1;
@@ -212,7 +213,8 @@ absl::StatusOr<WholeLoop> PrepareWhole(const RecurrenceParams& p, const Recurren
                                       .h = loop.h.step};
   const int64_t n = p.hidden, opened = shape.is_in_parts() ? 2 * n : p.columns();
   const Tensor opening = PartOf(weights.r, 0, {opened, n});
-  const Tensor proposing = PartOf(weights.r, opened * n, {p.columns() - opened, n});
+  const Tensor proposing =
+      shape.is_in_parts() ? PartOf(weights.r, opened * n, {p.columns() - opened, n}) : Tensor();
   const auto read_opening = [&](int64_t first, absl::Span<Half> to) {
     ReadHalves(opening, first, to);
   };

@@ -64,11 +64,10 @@ struct RecurrentRun {
   int64_t steps = 1, batch = 1;
   bool backwards = false;        // the last step comes first
   const Half* inputs = nullptr;  // (steps, batch, gates * hidden)
-  const Half* h =
-      nullptr;  // the initial state, (batch, hidden); null: zeros, which are not computed with
-  const Half* c = nullptr;  // of an LSTM
-  Half* outputs = nullptr;  // (steps, batch, hidden), which overlaps nothing
-  Half* last_c = nullptr;   // of an LSTM; may be null
+  const Half* h = nullptr;       // the state, (batch, hidden); null: zeros, not computed with
+  const Half* c = nullptr;       // of an LSTM
+  Half* outputs = nullptr;       // (steps, batch, hidden), which overlaps nothing
+  Half* last_c = nullptr;        // of an LSTM; may be null
 };
 void RunRecurrence(const PackedRecurrence& packed, const RecurrentRun& run);
 

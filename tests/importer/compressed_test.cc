@@ -169,7 +169,8 @@ TEST(CompressedTest, IntegersTimesScalesStayCompressed) {
   for (const Case& c : {Case{{40, 30}, {}, 1}, Case{{40, 30}, {1, 1}, 1}, Case{{40, 30}, {30}, 30},
                         Case{{40, 30}, {40, 1}, 40}, Case{{20, 4, 16}, {20, 4, 1}, 80},
                         Case{{20, 4, 16}, {4, 1}, 4}, Case{{20, 1, 64}, {20, 1, 1}, 20},
-                        Case{{20, 4, 16}, {20, 1, 16}, 0}, Case{{40, 30}, {1, 40, 30}, 0}}) {
+                        Case{{20, 4, 16}, {20, 1, 16}, 0}, Case{{40, 30}, {40, 30}, 0},
+                        Case{{40, 30}, {1, 40, 30}, 0}}) {
     SCOPED_TRACE(testing::PrintToString(c.scales) + " " + testing::PrintToString(c.dims));
     onnx::ModelProto model = ParseModel(
         "agraph (float x) => (float y) { f = Cast<to = 1>(q) w = Mul(f, s) y = Add(x, w) }");
@@ -185,13 +186,15 @@ TEST(CompressedTest, IntegersTimesScalesStayCompressed) {
   }
 }
 
-// A factor that is no number stays one.
-TEST(CompressedTest, AFactorThatIsNotFiniteExpands) {
-  onnx::ModelProto model = ParseModel(
-      "agraph (float x) => (float y) { f = Cast<to = 1>(q) w = Mul(f, s) y = Add(x, w) }");
-  AddInitializer(model, "q", TensorProto::INT8, {40, 30}, Bytes(1200));
-  AddInitializer<float>(model, "s", TensorProto::FLOAT, {}, {INFINITY});
-  EXPECT_EQ(nullptr, OnlyCompressed(ExpectSameOnOrt(model).graph));
+// Elements that fp16 does not hold are known, so that their readers run on the CPU.
+TEST(CompressedTest, FactorsOutsideFp16Expand) {
+  for (const float factor : {INFINITY, -1000.0f, 1e-9f}) {
+    onnx::ModelProto model = ParseModel(
+        "agraph (float x) => (float y) { f = Cast<to = 1>(q) w = Mul(f, s) y = Add(x, w) }");
+    AddInitializer(model, "q", TensorProto::INT8, {40, 30}, Bytes(1200));
+    AddInitializer<float>(model, "s", TensorProto::FLOAT, {}, {factor});
+    EXPECT_EQ(nullptr, OnlyCompressed(ExpectSameOnOrt(model).graph)) << factor;
+  }
 }
 
 // A weight that other constant nodes read is expanded for them.
