@@ -1,6 +1,5 @@
 #include "base/tensor_pool.h"
 
-#include <algorithm>
 #include <mutex>
 #include <utility>
 #include <vector>

@@ -5,10 +5,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "anemone/compressed.h"
-#include "anemone/scale_grid.h"
 #include "base/status_macros.h"
 #include "importer/read/tensor_reader.h"
+#include "importer/write/compressed_nodes.h"
 #include "importer/write/to_onnx.h"
 
 namespace anemone {
@@ -82,14 +81,11 @@ class PlainPart::Reader {
       const onnx::AttributeProto* const found = FindAttribute(node, name);
       return found == nullptr ? otherwise : found->i();
     };
-    const Tensor &codes = constants[0], &scales = constants[1];
-    const auto grid = ScaleGrid::Of(codes.dims(), scales.dims(), attribute("axis", 1),
-                                    attribute("block_size", 0));
-    if (!grid.ok()) return false;
     auto made =
-        Compressed::Affine(codes, scales, constants.size() > 2 ? constants[2] : Tensor(), *grid);
+        Dequantized(constants[0], constants[1], constants.size() > 2 ? &constants[2] : nullptr,
+                    attribute("axis", 1), attribute("block_size", 0));
     if (!made.ok()) return false;
-    AddConstant(node.output(0), Tensor::Of(codes.dims(), *std::move(made)));
+    AddConstant(node.output(0), *made);
     return true;
   }
 

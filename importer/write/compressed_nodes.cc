@@ -207,6 +207,16 @@ void Body::WriteAffine() {
 
 }  // namespace
 
+absl::StatusOr<Tensor> Dequantized(const Tensor& codes, const Tensor& scales,
+                                   const Tensor* zero_points, int64_t axis, int64_t block_size) {
+  ANEMONE_ASSIGN_OR_RETURN(const ScaleGrid grid,
+                           ScaleGrid::Of(codes.dims(), scales.dims(), axis, block_size));
+  ANEMONE_ASSIGN_OR_RETURN(
+      Compressed::Ptr made,
+      Compressed::Affine(codes, scales, zero_points == nullptr ? Tensor() : *zero_points, grid));
+  return Tensor::Of(codes.dims(), std::move(made));
+}
+
 absl::StatusOr<std::optional<Tensor>> CompressedByDequantizeLinear(const Graph& graph,
                                                                    const Node& node) {
   const Tensor& codes = *ConstantInput(graph, node, 0);
@@ -218,13 +228,10 @@ absl::StatusOr<std::optional<Tensor>> CompressedByDequantizeLinear(const Graph& 
       (to != 0 && to != static_cast<int64_t>(DataType::kFloat))) {
     return std::nullopt;
   }
-  ANEMONE_ASSIGN_OR_RETURN(const ScaleGrid grid,
-                           ScaleGrid::Of(codes.dims(), scales->dims(), IntOr(node, "axis", 1),
-                                         IntOr(node, "block_size", 0)));
-  ANEMONE_ASSIGN_OR_RETURN(
-      Compressed::Ptr made,
-      Compressed::Affine(codes, *scales, zero_points == nullptr ? Tensor() : *zero_points, grid));
-  return Tensor::Of(codes.dims(), std::move(made));
+  ANEMONE_ASSIGN_OR_RETURN(Tensor made,
+                           Dequantized(codes, *scales, zero_points, IntOr(node, "axis", 1),
+                                       IntOr(node, "block_size", 0)));
+  return made;
 }
 
 absl::StatusOr<std::optional<Tensor>> CompressedByCast(const Graph& graph, const Node& node) {

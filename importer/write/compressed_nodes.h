@@ -24,6 +24,11 @@ namespace anemone {
 absl::StatusOr<std::optional<Tensor>> CompressedByRule(const Model& model, const Graph& graph,
                                                        const Node& node);
 
+// What DequantizeLinear makes of constants, compressed. `zero_points` may be null. Errors: those of
+// ScaleGrid::Of() and Compressed::Affine().
+absl::StatusOr<Tensor> Dequantized(const Tensor& codes, const Tensor& scales,
+                                   const Tensor* zero_points, int64_t axis, int64_t block_size);
+
 // The rules of single operators, which importer/operators/operators.h names. Input 0 is a constant.
 absl::StatusOr<std::optional<Tensor>> CompressedByCast(const Graph& graph, const Node& node);
 absl::StatusOr<std::optional<Tensor>> CompressedByDequantizeLinear(const Graph& graph,
