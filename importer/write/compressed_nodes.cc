@@ -64,10 +64,9 @@ std::optional<ScaleGrid> GridOfFactors(const std::vector<int64_t>& dims,
 // Whether codes of 8 bits or less times the factors are in fp16's range, and not all subnormal in
 // it. What is known of other constants decides where their readers run; nothing is known of the
 // elements of a compressed one.
-bool FitsFp16(const Tensor& factors) {
+bool FitFp16(const std::vector<float>& factors) {
   constexpr float kMostCode = 256;
-  const absl::Span<const float> all = factors.data<float>();
-  return std::all_of(all.begin(), all.end(), [](float factor) {
+  return std::all_of(factors.begin(), factors.end(), [](float factor) {
     const float largest = std::fabs(factor) * kMostCode;
     return factor == 0 || (largest <= fp16::kLargest && largest >= fp16::kSmallestNormal);
   });
@@ -256,13 +255,13 @@ absl::StatusOr<std::optional<Tensor>> CompressedByMul(const Graph& graph, const 
                             !stored->is_plain() && stored->scales() == std::vector<float>{1} &&
                             stored->zero_points().empty();
   if (!are_integers || scales == nullptr || scales->type() != DataType::kFloat ||
-      scales->is_fill() || scales->compressed() != nullptr || !FitsFp16(*scales)) {
+      scales->is_fill() || scales->compressed() != nullptr) {
     return std::nullopt;
   }
   const std::optional<ScaleGrid> grid = GridOfFactors(codes.dims(), scales->dims());
   if (!grid) return std::nullopt;
   auto made = Compressed::Affine(stored->codes(), *scales, Tensor(), *grid);
-  if (!made.ok()) return std::nullopt;  // a factor is not finite
+  if (!made.ok() || !FitFp16((*made)->scales())) return std::nullopt;  // or are not finite
   return Tensor::Of(codes.dims(), *std::move(made));
 }
 
