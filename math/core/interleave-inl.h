@@ -71,6 +71,21 @@ HWY_INLINE void TransposeTile(const Row& row, int64_t rows, int64_t columns, Hal
   }
 }
 
+// Calls body(d, j) for blocks of Lanes(d) elements at j, first of long and then of short vectors,
+// and returns how many elements are in blocks.
+template <class Body>
+HWY_INLINE int64_t ForVectorBlocks(int64_t count, const Body& body) {
+  int64_t j = 0;
+  const hn::ScalableTag<uint16_t> all;
+  for (; j + static_cast<int64_t>(hn::Lanes(all)) <= count; j += hn::Lanes(all)) body(all, j);
+  const hn::CappedTag<uint16_t, 8> few;
+  for (; j + static_cast<int64_t>(hn::Lanes(few)) <= count; j += hn::Lanes(few)) body(few, j);
+  return j;
+}
+
+// Runs that one instruction interleaves.
+constexpr bool AreFewRuns(int64_t parts) { return parts >= 2 && parts <= 4; }
+
 // Interleaves `parts` runs of `count` that are `step` apart:
 // to[j * parts + p] = from[p * step + j].
 HWY_INLINE void InterleaveRuns(const Half* from, int64_t step, int64_t parts, int64_t count,
@@ -79,22 +94,16 @@ HWY_INLINE void InterleaveRuns(const Half* from, int64_t step, int64_t parts, in
     std::copy_n(from, count, to);
     return;
   }
-  const hn::ScalableTag<uint16_t> d;
-  const int64_t lanes = hn::Lanes(d);
-  const auto run = [&](int64_t part, int64_t j) HWY_ATTR {
-    return hn::LoadU(d, reinterpret_cast<const uint16_t*>(from + part * step + j));
+  const auto interleave = [&](auto d, int64_t j) HWY_ATTR {
+    const auto run = [&](int64_t part) HWY_ATTR {
+      return hn::LoadU(d, reinterpret_cast<const uint16_t*>(from + part * step + j));
+    };
+    auto* const at = reinterpret_cast<uint16_t*>(to + j * parts);
+    if (parts == 2) return hn::StoreInterleaved2(run(0), run(1), d, at);
+    if (parts == 3) return hn::StoreInterleaved3(run(0), run(1), run(2), d, at);
+    hn::StoreInterleaved4(run(0), run(1), run(2), run(3), d, at);
   };
-  const auto at = [&](int64_t j) HWY_ATTR { return reinterpret_cast<uint16_t*>(to + j * parts); };
-  int64_t j = 0;
-  for (; parts == 2 && j + lanes <= count; j += lanes) {
-    hn::StoreInterleaved2(run(0, j), run(1, j), d, at(j));
-  }
-  for (; parts == 3 && j + lanes <= count; j += lanes) {
-    hn::StoreInterleaved3(run(0, j), run(1, j), run(2, j), d, at(j));
-  }
-  for (; parts == 4 && j + lanes <= count; j += lanes) {
-    hn::StoreInterleaved4(run(0, j), run(1, j), run(2, j), run(3, j), d, at(j));
-  }
+  const int64_t j = AreFewRuns(parts) ? ForVectorBlocks(count, interleave) : 0;
   TransposeTile([&](int64_t p) HWY_ATTR { return from + p * step + j; }, parts, count - j,
                 to + j * parts, parts);
 }
@@ -102,22 +111,21 @@ HWY_INLINE void InterleaveRuns(const Half* from, int64_t step, int64_t parts, in
 // The inverse: to[p * step + j] = from[j * parts + p].
 HWY_INLINE void SeparateRuns(const Half* from, int64_t parts, int64_t count, Half* to,
                              int64_t step) {
-  const hn::ScalableTag<uint16_t> d;
-  const int64_t lanes = hn::Lanes(d);
-  hn::Vec<decltype(d)> run[4];
-  const auto load = [&](int64_t j) HWY_ATTR {
+  const auto separate = [&](auto d, int64_t j) HWY_ATTR {
+    hn::Vec<decltype(d)> run[4];
     const auto* at = reinterpret_cast<const uint16_t*>(from + j * parts);
-    if (parts == 2) return hn::LoadInterleaved2(d, at, run[0], run[1]);
-    if (parts == 3) return hn::LoadInterleaved3(d, at, run[0], run[1], run[2]);
-    hn::LoadInterleaved4(d, at, run[0], run[1], run[2], run[3]);
-  };
-  int64_t j = 0;
-  for (; parts >= 2 && parts <= 4 && j + lanes <= count; j += lanes) {
-    load(j);
+    if (parts == 2) {
+      hn::LoadInterleaved2(d, at, run[0], run[1]);
+    } else if (parts == 3) {
+      hn::LoadInterleaved3(d, at, run[0], run[1], run[2]);
+    } else {
+      hn::LoadInterleaved4(d, at, run[0], run[1], run[2], run[3]);
+    }
     for (int64_t p = 0; p < parts; ++p) {
       hn::StoreU(run[p], d, reinterpret_cast<uint16_t*>(to + p * step + j));
     }
-  }
+  };
+  const int64_t j = AreFewRuns(parts) ? ForVectorBlocks(count, separate) : 0;
   TransposeTile([&](int64_t i) HWY_ATTR { return from + (j + i) * parts; }, count - j, parts,
                 to + j, step);
 }

@@ -49,10 +49,15 @@ struct PlaneSteps {
 // Copies `rows` rows of `size` elements.
 inline void CopyPlane(const Half* from, PlaneSteps source, Half* to, PlaneSteps target,
                       int64_t rows, int64_t size) {
-  const bool is_dense = target.step == 1 && target.row == size;
-  if (is_dense && rows > 1 && size < kShortRow) {
-    if (source.row == 1 && source.step == 0) return InterleaveRuns(from, 0, size, rows, to);
-    if (source.row == 0) {
+  const auto is_dense = [size](PlaneSteps of) { return of.step == 1 && of.row == size; };
+  if (rows > 1 && size < kShortRow) {
+    if (is_dense(target) && source.row == 1) {
+      return InterleaveRuns(from, source.step, size, rows, to);
+    }
+    if (is_dense(source) && target.row == 1) {
+      return SeparateRuns(from, size, rows, to, target.step);
+    }
+    if (is_dense(target) && source.row == 0) {
       CopyRow(from, source.step, to, 1, size);
       return RepeatRun(to, size, rows * size);
     }

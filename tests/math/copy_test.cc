@@ -256,6 +256,31 @@ TEST(Copy, NegativePadsCutOff) {
   ExpectSame(out, {in[3], in[4], in[5], kHalfOne});
 }
 
+// Runs next to each other become a run of their elements by turns, as a PixelShuffle writes them,
+// and back.
+TEST(Copy, ShortRowsAreInterleavedAndSeparated) {
+  ForEachSimdTarget([] {
+    for (int64_t runs : {2, 3, 4, 5, 31}) {
+      for (int64_t size : {2, 7, 8, 13, 72}) {
+        const Extents extents = {1, 1, 2, size, runs};
+        const int64_t apart = size + 3, block = runs * size, far = runs * apart;
+        const Strides separate = {0, 0, far, 1, apart}, together = {0, 0, block, runs, 1};
+        const std::vector<Half> in = Numbers(2 * far, 1, Contents::kSpecial);
+        std::vector<Half> turns(2 * block + 1, kHalfOne), back = in;
+        CopyBlock(extents, in.data(), separate, turns.data(), together);
+        ForEachIndex(extents, [&](const Index& at, int64_t position) {
+          ASSERT_EQ(turns[position], in[at[2] * far + at[4] * apart + at[3]])
+              << runs << " " << size;
+        });
+        EXPECT_EQ(turns.back(), kHalfOne);
+        for (int64_t i = 0; i < block; ++i) back[i / size * apart + i % size] = kHalfZero;
+        CopyBlock(extents, turns.data(), together, back.data(), separate);
+        ExpectSame(back, in);
+      }
+    }
+  });
+}
+
 TEST(Copy, BlockOfNoElementsWritesNothing) {
   Half from = kHalfOne, to = kHalfZero;
   CopyBlock({1, 1, 0, 4, 4}, &from, {}, &to, {16, 16, 16, 4, 1});
