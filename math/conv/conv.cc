@@ -11,6 +11,7 @@
 #include "math/core/scratch.h"
 #include "math/gemm/gemm_operands.h"
 #include "math/gemm/panels.h"
+#include "math/move/copy.h"
 #include "math/move/transpose.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -178,11 +179,12 @@ ConvWeights PackWeights(ConvKind kind, const ConvGeometry& geometry, HalfReader 
 
 PackedConv PackGeometry(const ConvGeometry& geometry, HalfReader weights,
                         absl::Span<const float> bias, const CodedWeights* coded, ConstantId id,
-                        std::optional<CodeGrid> grid) {
+                        std::optional<CodeGrid> grid, std::optional<Sampling> sampling) {
   const int64_t channels = geometry.groups * geometry.group_out;
   assert(bias.empty() || static_cast<int64_t>(bias.size()) == channels);
   auto state = std::make_unique<PackedConv::State>();
   state->geometry = geometry;
+  state->sampling = sampling;
   state->grid = grid;
   state->bias.assign(bias.begin(), bias.end());
   state->bias.resize(channels, 0.0f);
@@ -196,6 +198,24 @@ PackedConv PackGeometry(const ConvGeometry& geometry, HalfReader weights,
       SharedPack<ConvWeights>(key, [&] { return PackWeights(kind, geometry, weights, coded, id); });
   return PackedConv(std::move(state));
 }
+
+namespace {
+
+// A 1x1 convolution with strides becomes one without them, of the elements that it reads: copying
+// these costs less than unfolding the input for each block.
+std::optional<Sampling> TakeSampling(ConvGeometry& g) {
+  const bool has_strides = g.stride_h > 1 || g.stride_w > 1;
+  if (g.taps() != 1 || !has_strides || g.pad_top != 0 || g.pad_left != 0) return std::nullopt;
+  const Sampling sampling = {g.in_h, g.in_w, g.stride_h, g.stride_w};
+  if (g.in_h <= (g.out_h - 1) * g.stride_h || g.in_w <= (g.out_w - 1) * g.stride_w) {
+    return std::nullopt;  // pads at the end are read
+  }
+  g.in_h = g.out_h, g.in_w = g.out_w;
+  g.stride_h = g.stride_w = 1;
+  return sampling;
+}
+
+}  // namespace
 
 PackedConv PackConv(const ConvShape& shape, HalfReader weights, absl::Span<const float> bias,
                     const CodedWeights* coded, ConstantId id, std::optional<CodeGrid> grid) {
@@ -222,7 +242,7 @@ PackedConv PackConv(const ConvShape& shape, HalfReader weights, absl::Span<const
   }
   g.y_plane = g.positions();
   g.y_row = g.out_w;
-  return PackGeometry(g, weights, bias, coded, id, grid);
+  return PackGeometry(g, weights, bias, coded, id, grid, TakeSampling(g));
 }
 
 PackedConv PackConv(const ConvShape& shape, absl::Span<const Half> weights,
@@ -399,30 +419,41 @@ void RunMatrix(const PackedConv::State& state, const Half* x, Half* y, const Epi
   RunChannelBlocks(state, x, y, epilogue);
 }
 
+void RunConv(const PackedConv::State& state, const Half* x, Half* y, const Epilogue& epilogue) {
+  switch (state.weights->kind) {
+    case ConvKind::kPanels:
+    case ConvKind::kBytes:
+      return RunPanels(state, x, y, epilogue);
+    case ConvKind::kDepthwise:
+      return RunDepthwise(state, x, y, epilogue);
+    case ConvKind::kStrassen:
+      return RunStrassen(state, x, y, epilogue);
+    case ConvKind::kWinograd:
+      return RunWinograd(state, x, y, epilogue);
+    case ConvKind::kMatrix:
+      return RunMatrix(state, x, y, epilogue);
+    case ConvKind::kSparse:
+      return RunSparse(state, x, y, epilogue);
+  }
+}
+
 }  // namespace
 
 void Conv(const PackedConv& conv, absl::Span<const Half> x, absl::Span<Half> y,
           const Epilogue& epilogue) {
   const PackedConv::State& state = conv.state();
-  [[maybe_unused]] const ConvGeometry& g = state.geometry;
-  assert(static_cast<int64_t>(x.size()) == g.batch * g.groups * g.group_in * g.in_h * g.in_w);
+  const ConvGeometry& g = state.geometry;
+  const int64_t planes = g.batch * g.groups * g.group_in;
+  const Sampling all = state.sampling.value_or(Sampling{g.in_h, g.in_w, 1, 1});
+  assert(static_cast<int64_t>(x.size()) == planes * all.in_h * all.in_w);
   assert(static_cast<int64_t>(y.size()) == g.batch * g.groups * g.group_out * g.y_plane);
   if (y.empty()) return;  // the kernel does not fit into the input
-  switch (state.weights->kind) {
-    case ConvKind::kPanels:
-    case ConvKind::kBytes:
-      return RunPanels(state, x.data(), y.data(), epilogue);
-    case ConvKind::kDepthwise:
-      return RunDepthwise(state, x.data(), y.data(), epilogue);
-    case ConvKind::kStrassen:
-      return RunStrassen(state, x.data(), y.data(), epilogue);
-    case ConvKind::kWinograd:
-      return RunWinograd(state, x.data(), y.data(), epilogue);
-    case ConvKind::kMatrix:
-      return RunMatrix(state, x.data(), y.data(), epilogue);
-    case ConvKind::kSparse:
-      return RunSparse(state, x.data(), y.data(), epilogue);
-  }
+  if (!state.sampling) return RunConv(state, x.data(), y.data(), epilogue);
+  const CallScratch<Half> samples(planes * g.positions());
+  const Extents extents = {1, 1, planes, g.in_h, g.in_w};
+  CopyBlock(extents, x.data(), {0, 0, all.in_h * all.in_w, all.stride_h * all.in_w, all.stride_w},
+            samples.data(), DenseStrides(extents));
+  RunConv(state, samples.data(), y.data(), epilogue);
 }
 
 }  // namespace anemone::math

@@ -94,8 +94,14 @@ struct ConvWeights {
   ByteRows bytes;                  // kBytes
 };
 
+// Every stride-th row and column of planes of in_h x in_w.
+struct Sampling {
+  int64_t in_h, in_w, stride_h, stride_w;
+};
+
 struct PackedConv::State {
-  ConvGeometry geometry;
+  ConvGeometry geometry;             // of the samples, if there are any
+  std::optional<Sampling> sampling;  // 1x1 with strides: only these elements are read
   std::shared_ptr<const ConvWeights> weights = std::make_shared<const ConvWeights>();
   std::vector<float> bias;       // one per output channel
   std::optional<CodeGrid> grid;  // of the input
@@ -105,7 +111,8 @@ struct PackedConv::State {
 // `grid`, see PackConv().
 PackedConv PackGeometry(const ConvGeometry& geometry, HalfReader weights,
                         absl::Span<const float> bias, const CodedWeights* coded = nullptr,
-                        ConstantId id = {}, std::optional<CodeGrid> grid = std::nullopt);
+                        ConstantId id = {}, std::optional<CodeGrid> grid = std::nullopt,
+                        std::optional<Sampling> sampling = std::nullopt);
 
 // The layout of a stage: the input rows and columns that a run of output positions reads, copied
 // once as float, with their padding. Columns are split by column modulo stride, so that each tap of

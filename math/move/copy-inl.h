@@ -18,13 +18,26 @@ namespace anemone::math::HWY_NAMESPACE {
 // Rows of fewer elements are better handled many at once.
 inline constexpr int64_t kShortRow = 32;
 
+// to[i] = from[2 * i] for the first elements of `count`. Returns how many, which is not all: it
+// reads to the next element in pairs.
+inline int64_t TakeEverySecond(const Half* from, int64_t count, Half* to) {
+  return ForVectorBlocks(count - 1, [&](auto d, int64_t i) HWY_ATTR {
+    hn::Vec<decltype(d)> taken, skipped;
+    hn::LoadInterleaved2(d, reinterpret_cast<const uint16_t*>(from + 2 * i), taken, skipped);
+    hn::StoreU(taken, d, reinterpret_cast<uint16_t*>(to + i));
+  });
+}
+
 inline void CopyRow(const Half* from, int64_t from_step, Half* to, int64_t to_step, int64_t count) {
   if (to_step == 1 && from_step == 1) {
     CopyBytes(from, to, count * static_cast<int64_t>(sizeof(Half)));
   } else if (to_step == 1 && from_step == 0) {
     FillHalfs(to, count, *from);
   } else {
-    for (int64_t i = 0; i < count; ++i) to[i * to_step] = from[i * from_step];
+    const bool takes = to_step == 1 && from_step == 2;
+    for (int64_t i = takes ? TakeEverySecond(from, count, to) : 0; i < count; ++i) {
+      to[i * to_step] = from[i * from_step];
+    }
   }
 }
 

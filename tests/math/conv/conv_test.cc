@@ -133,6 +133,8 @@ const ConvCase kConvCases[] = {
     {"seven_by_seven_stride2", {1, 20, 14, 14, 100, 1, Square(3, 2, 1)}},
     {"pointwise_stride2_to_seven", {1, 40, 14, 14, 100, 1, Square(1, 2, 0)}},
     {"pointwise_stride4", {1, 5, 17, 18, 6, 1, Square(1, 4, 0)}},
+    {"pointwise_stride2_padded_after", {1, 6, 9, 10, 8, 1, {1, 1, 2, 2, 1, 1, 0, 0, 2, 3}}},
+    {"pointwise_stride3_of_groups", {2, 12, 9, 31, 8, 4, {1, 1, 1, 3, 1, 1, 0, 0, 0, 0}}},
     {"dilated_one_output_row", {1, 5, 25, 40, 6, 1, Square(3, 1, 0, 12)}},
     {"two_stride3", {1, 5, 17, 18, 6, 1, Square(2, 3, 0)}},
     {"two_stride4_dilated2", {1, 5, 17, 38, 6, 1, Square(2, 4, 1, 2)}},
