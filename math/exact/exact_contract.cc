@@ -138,6 +138,9 @@ struct Places {
   std::vector<int64_t> rows, columns;  // [row or column of the kernel][of the output]
 };
 
+// Of the input of Patches: a plane ends with a zero, which windows read outside of the image.
+int64_t PlaneSize(const Convolution& c) { return c.in_h * c.in_w + 1; }
+
 // The input elements of kMacColumns windows, as [lane][window].
 class Patches {
  public:
@@ -154,69 +157,62 @@ class Patches {
     for (size_t k = 0; k < lanes_.size(); ++k) {
       const Lane& lane = lanes_[k];
       const Tap& tap = taps_[lane.row * c_.window.kernel_w + lane.column];
-      const float* plane = image + lane.channel * c_.in_h * c_.in_w;
+      const float* plane = image + lane.channel * PlaneSize(c_);
       float* to = values_.data() + k * kMacColumns;
       if (tap.is_run) {
         std::memcpy(to, plane + tap.at[0], kMacColumns * sizeof(float));
-      } else if (tap.is_outside) {
-        std::memset(to, 0, kMacColumns * sizeof(float));
       } else {
-        for (int64_t j = 0; j < kMacColumns; ++j) to[j] = tap.at[j] < 0 ? 0 : plane[tap.at[j]];
+        for (int64_t j = 0; j < kMacColumns; ++j) to[j] = plane[tap.at[j]];
       }
     }
     return values_;
   }
 
  private:
-  // The offset that each window reads for one tap, negative for no element.
+  // The offset that each window reads for one tap.
   struct Tap {
     int64_t at[kMacColumns];
-    bool is_run;      // the offsets are consecutive
-    bool is_outside;  // no window reads an element
+    bool is_run;  // the offsets are consecutive
   };
 
   void FindTaps(int64_t first) {
     first_ = first;
-    FindOutputs(first);
-    for (int64_t i = 0; i < c_.taps(); ++i) {
-      FindTap(i / c_.window.kernel_w, i % c_.window.kernel_w, taps_[i]);
-    }
-  }
-
-  // Finds the rows and columns of the outputs.
-  void FindOutputs(int64_t first) {
-    count_ = std::min(c_.out_h * c_.out_w - first, kMacColumns);
-    int64_t row = first / c_.out_w, column = first % c_.out_w;
-    for (int64_t j = 0; j < count_; ++j) {
-      rows_[j] = row;
-      columns_[j] = column;
-      if (++column == c_.out_w) {
-        column = 0;
-        ++row;
+    const int64_t row = first / c_.out_w, column = first % c_.out_w;
+    const int64_t count = std::min(c_.out_h * c_.out_w - first, kMacColumns);
+    Tap* tap = taps_.data();
+    for (int64_t i = 0; i < c_.window.kernel_h; ++i) {
+      const int64_t* rows = places_.rows.data() + i * c_.out_h + row;
+      for (int64_t j = 0; j < c_.window.kernel_w; ++j) {
+        FindTap(rows, places_.columns.data() + j * c_.out_w, column, count, *tap++);
       }
     }
   }
 
-  void FindTap(int64_t kernel_row, int64_t kernel_column, Tap& tap) const {
-    const int64_t* row = places_.rows.data() + kernel_row * c_.out_h;
-    const int64_t* column = places_.columns.data() + kernel_column * c_.out_w;
-    std::fill(tap.at + count_, tap.at + kMacColumns, kOutside);
-    int64_t least = 0, strays = 0, most = kOutside;
-    for (int64_t j = 0; j < count_; ++j) {
-      tap.at[j] = row[rows_[j]] + column[columns_[j]];
-      least |= tap.at[j];
-      most &= tap.at[j];
-      strays |= tap.at[j] - tap.at[0] - j;
+  // The windows begin in the row of `rows` and at `column` of the output.
+  void FindTap(const int64_t* rows, const int64_t* columns, int64_t column, int64_t count,
+               Tap& tap) const {
+    const int64_t outside = PlaneSize(c_) - 1;
+    int64_t* to = tap.at;
+    for (; count > 0; ++rows, column = 0) {
+      const int64_t here = std::min(c_.out_w - column, count);
+      for (int64_t j = 0; j < here; ++j) {
+        const int64_t at = *rows + columns[column + j];
+        const int64_t none = at >> 63;  // all bits if `at` is negative: a branch is slower
+        to[j] = (at & ~none) | (outside & none);
+      }
+      to += here;
+      count -= here;
     }
-    tap.is_run = least >= 0 && strays == 0 && count_ == kMacColumns;
-    tap.is_outside = most < 0;
+    std::fill(to, tap.at + kMacColumns, outside);
+    int64_t strays = 0;
+    for (int64_t j = 0; j < kMacColumns; ++j) strays |= tap.at[j] - tap.at[0] - j;
+    tap.is_run = strays == 0;
   }
 
   const Convolution& c_;
   const Places& places_;
   absl::Span<const Lane> lanes_;
-  int64_t first_ = -1, count_ = 0;
-  int64_t rows_[kMacColumns] = {}, columns_[kMacColumns] = {};
+  int64_t first_ = -1;
   std::vector<Tap> taps_;
   std::vector<float> values_;
 };
@@ -228,10 +224,12 @@ void Convolve(const Numerics& n, const Convolution& c, absl::Span<const Half> x,
   const int64_t positions = c.out_h * c.out_w;
   const int64_t panels = CeilDiv(positions, kMacColumns);
   const int64_t in_plane = c.in_h * c.in_w;
-  const CallScratch<float> input(static_cast<int64_t>(x.size()));
-  ParallelForItems(c.batch * c.in_channels, in_plane, [&](int64_t begin, int64_t end) {
-    MacOperands(n, {.columns = (end - begin) * in_plane}, x.data() + begin * in_plane,
-                input.data() + begin * in_plane);
+  const int64_t planes = c.batch * c.in_channels, plane = PlaneSize(c);
+  const CallScratch<float> input(planes * plane);
+  ParallelForItems(planes, in_plane, [&](int64_t begin, int64_t end) {
+    MacOperands(n, {.rows = end - begin, .columns = in_plane, .row = in_plane, .to_row = plane},
+                x.data() + begin * in_plane, input.data() + begin * plane);
+    for (int64_t i = begin; i < end; ++i) input[(i + 1) * plane - 1] = 0;
   });
   const Places places(c);
   const int64_t step = WidenedChannels(c, depth);
@@ -251,7 +249,7 @@ void Convolve(const Numerics& n, const Convolution& c, absl::Span<const Half> x,
         const int64_t count = std::min(positions - first, kMacColumns);
         MacSums(n, {.rows = of_group, .depth = depth, .is_bounded = depth > 1},
                 absl::MakeConstSpan(weights.span()).subspan(group * of_group * depth),
-                patches.Fill(input.data() + image * c.in_group() * in_plane, first),
+                patches.Fill(input.data() + image * c.in_group() * plane, first),
                 absl::MakeSpan(sums));
         for (int64_t o = 0; o < of_group; ++o) {
           StoreMacs(n, /*has_ceiling=*/depth > 1, terms.At(group * rows + channel + o, 0),
