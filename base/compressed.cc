@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "base/nibbles.h"
+#include "base/transpose_bytes.h"
 
 namespace anemone {
 namespace {
@@ -48,8 +49,7 @@ Tensor TransposedCodes(const Tensor& codes, int64_t rows, int64_t columns) {
   const std::byte* from = codes.bytes().data();
   auto* to = result.mutable_data<std::byte>();
   if (BitsOf(codes.type()) != 4) {
-    ForEachInSquares(rows, columns, 1,
-                     [&](int64_t i, int64_t j) { to[j * rows + i] = from[i * columns + j]; });
+    TransposeBytes(from, rows, columns, to);
   } else if (rows % 2 == 0 && columns % 2 == 0) {  // two rows of two codes are two bytes
     constexpr std::byte kLow{0x0f}, kHigh{0xf0};
     ForEachInSquares(rows, columns, 2, [&](int64_t i, int64_t j) {

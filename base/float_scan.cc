@@ -61,6 +61,42 @@ FloatLimits LimitsOfFloats(const std::byte* floats, int64_t count) {
   return limits;
 }
 
+FloatLimits LimitsOfHalves(const std::byte* halves, int64_t count) {
+  constexpr int64_t kKeys = 8;
+  using Keys = int16_t __attribute__((vector_size(kKeys * 2)));
+  constexpr int16_t kInfinity = 0x7c00, kMinusInfinity = ~kInfinity;
+  Keys low = Keys{} + kInfinity, high = Keys{} + kMinusInfinity, nan = {};
+  for (int64_t i = 0; i < count; i += kKeys) {
+    int16_t bits[kKeys];
+    const int64_t here = std::min(kKeys, count - i);
+    std::memcpy(bits, halves + i * 2, here * 2);
+    std::fill(bits + here, bits + kKeys, bits[0]);
+    Keys key;
+    std::memcpy(&key, bits, sizeof(key));
+    key ^= (key >> 15) & 0x7fff;  // compares like the number; the key of -x is ~(key of x)
+    const Keys is_nan = (key > kInfinity) | (key < kMinusInfinity);
+    nan |= is_nan;
+    const Keys least = is_nan ? low : key, most = is_nan ? high : key;
+    low = least < low ? least : low;
+    high = most > high ? most : high;
+  }
+  FloatLimits limits;
+  const auto number = [](int16_t key) {
+    const int bits = (key < 0 ? ~key : key), exponent = bits >> 10, fraction = bits & 0x3ff;
+    const int significand = exponent == 0 ? fraction : fraction + 0x400;
+    const float magnitude =
+        bits == kInfinity ? std::numeric_limits<float>::infinity()
+                          : std::ldexp(static_cast<float>(significand), std::max(exponent, 1) - 25);
+    return key < 0 ? -magnitude : magnitude;
+  };
+  for (int64_t i = 0; i < kKeys; ++i) {
+    limits.low = std::min(limits.low, number(low[i]));
+    limits.high = std::max(limits.high, number(high[i]));
+    limits.has_nan |= nan[i] != 0;
+  }
+  return limits;
+}
+
 void ScaleFloats(const std::byte* floats, int64_t count, double factor, float* to) {
   ForEach(
       count,

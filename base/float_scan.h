@@ -1,4 +1,4 @@
-// base/float_scan.h: passes over many float32 numbers, such as the weights of a model. They may be
+// base/float_scan.h: passes over many numbers, such as the weights of a model. They may be
 // at any address: in a model's file they begin anywhere.
 //
 //   const FloatLimits limits = LimitsOfFloats(floats, count);
@@ -18,6 +18,7 @@ struct FloatLimits {
   bool has_nan = false;
 };
 FloatLimits LimitsOfFloats(const std::byte* floats, int64_t count);
+FloatLimits LimitsOfHalves(const std::byte* halves, int64_t count);  // of float16 numbers
 
 // to[i] = float(floats[i] * factor): the product is computed in double.
 void ScaleFloats(const std::byte* floats, int64_t count, double factor, float* to);

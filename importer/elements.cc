@@ -1,6 +1,7 @@
 #include "importer/elements.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -34,9 +35,11 @@ double Widen(uint16_t bits, const Format& format) {
                               : std::numeric_limits<double>::quiet_NaN();
   } else if (exponent == 0) {
     magnitude = std::ldexp(fraction, format.lowest - format.mantissa);
-  } else {
-    magnitude = std::ldexp(fraction + (1 << format.mantissa),
-                           format.lowest + exponent - 1 - format.mantissa);
+  } else {  // the fields of a double: ldexp() takes several times as long
+    constexpr int kBias = 1023, kMantissa = 52;
+    magnitude = std::bit_cast<double>(
+        static_cast<uint64_t>(kBias + format.lowest + exponent - 1) << kMantissa |
+        static_cast<uint64_t>(fraction) << (kMantissa - format.mantissa));
   }
   return sign != 0 ? -magnitude : magnitude;
 }

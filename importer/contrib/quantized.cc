@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "base/transpose_bytes.h"
 #include "importer/contrib/builders.h"
 #include "importer/operators/operators.h"
 #include "importer/read/check.h"
@@ -284,12 +285,10 @@ ValueId Dequantized(ContribBody& b, const RecurrentWeight& w) {
   // Directions, and rows of directions, are the rows of a matrix.
   const int64_t groups = w.scales.size() == 1 ? directions : directions * rows;
   Tensor turned = Tensor::Uninitialized(w.codes.type(), {groups, w.codes.elements() / groups});
-  const auto* from = reinterpret_cast<const uint8_t*>(w.codes.bytes().data());
-  auto* to = turned.mutable_data<uint8_t>();
-  for (int64_t d = 0; d < directions; ++d, from += rows * columns) {
-    for (int64_t r = 0; r < rows; ++r) {
-      for (int64_t c = 0; c < columns; ++c) *to++ = from[c * rows + r];
-    }
+  const std::byte* from = w.codes.bytes().data();
+  auto* to = turned.mutable_data<std::byte>();
+  for (int64_t d = 0; d < directions; ++d) {
+    TransposeBytes(from + d * columns * rows, columns, rows, to + d * columns * rows);
   }
   std::vector<ValueId> inputs = {b.Constant(std::move(turned)),
                                  b.Reshape(b.input(w.scale), {groups})};

@@ -20,9 +20,12 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 Bounds OfConstant(const Tensor& tensor) {
   const int64_t count = tensor.is_fill() ? 1 : tensor.elements();
   if (tensor.elements() == 0 || count > kMostConstants || tensor.compressed() != nullptr) return {};
-  if (tensor.type() == DataType::kFloat) {
-    const FloatLimits limits = KnownOrReadLimits(tensor);
+  const auto bounds = [](const FloatLimits& limits) {
     return limits.has_nan ? Bounds() : Bounds{limits.low, limits.high};
+  };
+  if (tensor.type() == DataType::kFloat) return bounds(KnownOrReadLimits(tensor));
+  if (tensor.type() == DataType::kFloat16) {
+    return bounds(LimitsOfHalves(tensor.bytes().data(), count));
   }
   const NumberReader read = NumberReaderOf(tensor.type());
   if (read == nullptr) return {};

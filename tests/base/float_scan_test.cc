@@ -87,5 +87,32 @@ TEST(FloatScan, CountsWhatLeavesAnInterval) {
   }
 }
 
+TEST(FloatScan, FindsLimitsOfHalves) {
+  // 1.5, -2, 65504, infinity, -infinity, NaN, -NaN, the smallest, -0
+  const std::vector<uint16_t> odd = {0x3e00, 0xc000, 0x7bff, 0x7c00, 0xfc00,
+                                     0x7c01, 0xfe00, 1,      0x8000};
+  const std::vector<float> numbers = {1.5f, -2,   65504,    kInfinity, -kInfinity,
+                                      kNan, kNan, 0x1p-24f, -0.0f};
+  for (int count : {1, 7, 8, 9, 24}) {
+    for (int at = 0; at < count; ++at) {
+      for (size_t k = 0; k < odd.size(); ++k) {
+        std::vector<uint16_t> halves(count, 0x3c00);  // 1
+        halves[at] = odd[k];
+        std::vector<std::byte> bytes(count * 2 + 1);
+        std::memcpy(bytes.data() + 1, halves.data(), count * 2);
+        const FloatLimits found = LimitsOfHalves(bytes.data() + 1, count);
+        const bool is_nan = std::isnan(numbers[k]), alone = count == 1;
+        EXPECT_EQ(found.has_nan, is_nan);
+        const float here = is_nan ? 1 : numbers[k];
+        if (is_nan && alone) continue;
+        EXPECT_EQ(found.low, alone ? here : std::min(here, 1.0f)) << count << " " << at << " " << k;
+        EXPECT_EQ(found.high, alone ? here : std::max(here, 1.0f))
+            << count << " " << at << " " << k;
+      }
+    }
+  }
+  EXPECT_GT(LimitsOfHalves(nullptr, 0).low, LimitsOfHalves(nullptr, 0).high);
+}
+
 }  // namespace
 }  // namespace anemone
