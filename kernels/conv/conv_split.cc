@@ -229,11 +229,17 @@ Operand Partial(LowerContext& c, const Form& form, const Operand& x, const ConvP
                 const Stretch& deep, const Stretch& high, const Stretch& wide, bool with_bias) {
   const Kernel& kernel = *form.kernel;
   const int64_t outs = kernel.sizes[0], ins = kernel.sizes[1];
-  Kernel taps({outs, ins, 1, high.count, wide.count});
-  taps.ForEach([&](int64_t o, int64_t i, int64_t, int64_t h, int64_t w) {
-    taps.at(o, i, 0, h, w) = kernel.at(o, i, deep.first, high.first + h, wide.first + w);
-  });
-  std::vector<Tensor> weights = {Tensor::Floats({outs, ins, high.count, wide.count}, taps.values)};
+  const int64_t width = kernel.sizes[4], plane = kernel.sizes[2] * kernel.sizes[3] * width;
+  const bool whole = wide.count == width;  // taps of all rows follow each other
+  const int64_t lines = whole ? 1 : high.count, line = whole ? high.count * width : wide.count;
+  Tensor taps = Tensor::Uninitialized(DataType::kFloat, {outs, ins, high.count, wide.count});
+  auto* to = taps.mutable_data<float>();
+  const float* from = &kernel.values[kernel.IndexOf(0, 0, deep.first, high.first, wide.first)];
+  for (int64_t channel = 0; channel < outs * ins; ++channel) {
+    for (int64_t i = 0; i < lines; ++i)
+      to = std::copy_n(from + channel * plane + i * width, line, to);
+  }
+  std::vector<Tensor> weights = {std::move(taps)};
   if (with_bias && form.bias) weights.push_back(*form.bias);
   return c.Add(ConvUnit(), p, {x}, std::move(weights));
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "base/fp16.h"
 #include "base/nibbles.h"
@@ -30,8 +31,14 @@ void ReadGroup(const PanelLayout& p, int64_t group, HalfReader weights, const Se
   const int64_t rows = by_lines ? p.lines : p.depth;
   for (int64_t i = 0; i < rows; ++i) {
     weights(base + i * static_cast<int64_t>(row.size()), absl::MakeSpan(row));
-    for (int64_t at = 0; at < static_cast<int64_t>(row.size()); ++at) {
-      set(by_lines ? PlaceOf(p, i, at) : PlaceOf(p, at, i), row[at]);
+    if (by_lines) {
+      const int64_t place = PlaceOf(p, i, 0);
+      for (int64_t k = 0; k < p.depth; ++k) set(place + k * p.width, row[k]);
+      continue;
+    }
+    for (int64_t first = 0; first < p.lines; first += p.width) {
+      const int64_t place = PlaceOf(p, first, i), count = std::min(p.width, p.lines - first);
+      for (int64_t j = 0; j < count; ++j) set(place + j, row[first + j]);
     }
   }
 }
@@ -57,20 +64,40 @@ int RaiseOf(const CodedWeights& c) {
   return c.form == WeightForm::kAffine && c.is_signed ? 1 << (c.bits - 1) : 0;
 }
 
+// Word `word` of `count` lines, the first of which begins at code `first`.
+void PackWords(const PanelLayout& p, const CodedWeights& c, int64_t first, int64_t count,
+               int64_t word, uint32_t* to) {
+  const int64_t terms = 32 / c.bits, k = word * terms, last = std::min(k + terms, p.depth);
+  const auto flip = static_cast<uint32_t>(RaiseOf(c));
+  const bool are_words = p.term_step == 1 && k + terms == last && first * c.bits % 8 == 0 &&
+                         p.line_step * c.bits % 8 == 0;
+  if (are_words) {  // as they are stored
+    uint32_t flips = flip;
+    for (int bits = c.bits; bits < 32; bits *= 2) flips |= flips << bits;
+    for (int64_t j = 0; j < count; ++j) {
+      std::memcpy(to + j, c.codes + (first + j * p.line_step + k) * c.bits / 8, sizeof(*to));
+      to[j] ^= flips;
+    }
+    return;
+  }
+  for (int64_t term = k; term < last; ++term) {
+    for (int64_t j = 0; j < count; ++j) {
+      const uint32_t code = CodeAt(c, first + j * p.line_step + term * p.term_step, flip);
+      to[j] |= code << (term - k) * c.bits;
+    }
+  }
+}
+
 void PackCodes(const PanelLayout& p, int64_t groups, const CodedWeights& c, WeightPanels& to) {
   to.bits = c.bits;
-  const int64_t words = to.words(), terms = 32 / c.bits, panels = PanelsPerGroup(p);
+  const int64_t words = to.words(), panels = PanelsPerGroup(p);
   to.codes = AlignedArray<uint32_t>(groups * panels * words * p.width);
-  const auto flip = static_cast<uint32_t>(RaiseOf(c));
-  for (int64_t group = 0; group < groups; ++group) {
-    for (int64_t j = 0; j < p.lines; ++j) {
-      const int64_t line = group * p.lines * p.depth + j * p.line_step;
-      uint32_t* words_of_line =
-          to.codes.data() + (group * panels + j / p.width) * words * p.width + j % p.width;
-      for (int64_t k = 0; k < p.depth; ++k) {
-        const uint32_t code = CodeAt(c, line + k * p.term_step, flip);
-        words_of_line[k / terms * p.width] |= code << k % terms * c.bits;
-      }
+  uint32_t* place = to.codes.data();
+  for (int64_t panel = 0; panel < groups * panels; ++panel) {
+    const int64_t line = panel % panels * p.width;
+    const int64_t first = panel / panels * p.lines * p.depth + line * p.line_step;
+    for (int64_t word = 0; word < words; ++word, place += p.width) {
+      PackWords(p, c, first, std::min(p.width, p.lines - line), word, place);
     }
   }
 }
@@ -114,7 +141,8 @@ void SumCodes(const PanelLayout& p, int64_t groups, WeightPanels& to) {
     int32_t* sums = to.code_sums.data() + panel * p.width;
     for (int64_t i = 0; i < to.words(); ++i) {
       for (int64_t j = 0; j < p.width; ++j, ++word) {
-        for (uint32_t rest = *word; rest != 0; rest >>= 8) sums[j] += rest & 0xff;
+        const uint32_t pairs = (*word & 0x00ff00ff) + (*word >> 8 & 0x00ff00ff);
+        sums[j] += static_cast<int32_t>((pairs & 0xffff) + (pairs >> 16));
       }
     }
   }
