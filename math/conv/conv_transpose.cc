@@ -84,19 +84,20 @@ PackedConv PackPhase(const ConvTransposeShape& shape, const PhaseAxis& rows,
   g.y_row = w.stride_h * shape.out_w();
   g.y_column = w.stride_w;
 
+  std::vector<int64_t> places;  // of the taps in the kernel
+  for (const int64_t kh : rows.taps) {
+    for (const int64_t kw : columns.taps) places.push_back(kh * w.kernel_w + kw);
+  }
   // From (in channel, out channel of group, kh, kw) to (out channel, in channel of group, tap).
   const auto read = [&](int64_t first, absl::Span<Half> to) {
-    for (size_t i = 0; i < to.size(); ++i) {
-      const int64_t element = first + static_cast<int64_t>(i);
-      const int64_t tap = element % g.taps();
-      const int64_t c = element / g.taps() % g.group_in;
-      const int64_t o = element / g.depth();
+    if (to.empty()) return;  // there may be no taps
+    int64_t channel = first / g.taps(), tap = first % g.taps();
+    for (auto at = to.begin(); at != to.end(); ++channel, tap = 0) {
+      const int64_t o = channel / g.group_in, c = channel % g.group_in;
       const int64_t in_channel = o / g.group_out * g.group_in + c;
-      const int64_t kh = rows.taps[tap / g.kernel_w];
-      const int64_t kw = columns.taps[tap % g.kernel_w];
-      to[i] =
-          weights[((in_channel * g.group_out + o % g.group_out) * w.kernel_h + kh) * w.kernel_w +
-                  kw];
+      const Half* from =
+          weights.data() + (in_channel * g.group_out + o % g.group_out) * w.kernel_h * w.kernel_w;
+      for (; tap < g.taps() && at != to.end(); ++tap) *at++ = from[places[tap]];
     }
   };
   std::vector<int64_t> how = {w.kernel_h, w.kernel_w, g.kernel_h};
