@@ -11,6 +11,7 @@
 // rounded, so with n parts the error is below n ulps of the largest partial sum.
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -34,6 +35,17 @@
 namespace anemone {
 namespace {
 
+// The elements, which are rounded to fp16 here or when a unit stores them.
+std::vector<float> FloatsOf(const Tensor& tensor) {
+  if (tensor.type() != DataType::kFloat || tensor.is_fill() || tensor.compressed() != nullptr) {
+    return RoundedFloats(tensor);
+  }
+  const auto taken = TakeMemory(tensor.elements() * int64_t{sizeof(float)});
+  std::vector<float> floats(tensor.elements());
+  std::memcpy(floats.data(), tensor.bytes().data(), tensor.bytes().size());
+  return floats;
+}
+
 // A kernel, (out, in / groups, d, h, w).
 struct Kernel {
   std::array<int64_t, 5> sizes = {1, 1, 1, 1, 1};
@@ -45,7 +57,7 @@ struct Kernel {
     taken = TakeMemory(count * int64_t{sizeof(float)});
     values.resize(count);
   }
-  explicit Kernel(const Tensor& tensor) : values(RoundedFloats(tensor)) {
+  explicit Kernel(const Tensor& tensor) : values(FloatsOf(tensor)) {
     const std::vector<int64_t>& dims = tensor.dims();
     sizes[0] = dims[0];
     sizes[1] = dims[1];
