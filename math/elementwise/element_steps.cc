@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cmath>
 
 #include "math/core/scratch.h"
 
@@ -103,12 +104,58 @@ HWY_INLINE void ApplyShort(const ElementStep& step, bool is_last, VF (&x)[kVecto
   }
 }
 
+// The steps of a quantization (kernels/rewrites/quantize_pair.cc): values are multiplied, clamped to
+// integers of at most kMostOnGrid, rounded, and multiplied again.
+constexpr size_t kQuantizingSteps = 4;
+constexpr float kMostOnGrid = 511;
+HWY_INLINE bool AreQuantizing(absl::Span<const StepCall> calls) {
+  if (calls.size() < kQuantizingSteps) return false;
+  const ElementStep &scale = calls[0].step, &clamp = calls[1].step, &back = calls[3].step;
+  const auto is_limit = [](float x) {
+    return std::trunc(x) == x && std::fabs(x) <= kMostOnGrid;
+  };
+  return scale.kind == StepKind::kAffine && scale.second == 0 && clamp.kind == StepKind::kClamp &&
+         is_limit(clamp.first) && is_limit(clamp.second) && clamp.first <= 0 && clamp.second >= 0 &&
+         calls[2].step.kind == StepKind::kRound && back.kind == StepKind::kAffine &&
+         back.second == 0;
+}
+
+// Applies these steps with less work than one after the other: a product is not rounded to Half
+// before it is rounded to an integer, half of a unit in the last place of a Half is added to it
+// instead. So all products that would round to n + 1/2 or above, halves of a unit included (as n +
+// 1/2 is even), are above n + 1/2, and no product is equal to it because the last bit is set.
+template <int kVectors>
+HWY_INLINE void Quantize(absl::Span<const StepCall> calls, bool is_last, VF (&x)[kVectors]) {
+  const DF df;
+  const DU du;
+  const VF scale = hn::Set(df, calls[0].step.first), back = hn::Set(df, calls[3].step.first);
+  const VF low = hn::Set(df, calls[1].step.first), high = hn::Set(df, calls[1].step.second);
+  const VU half_unit = hn::Set(du, 1 << 12), last_bit = hn::Set(du, 1);
+  HWY_UNROLL(8)
+  for (int v = 0; v < kVectors; ++v) {
+    const VF y = AtMost(high, AtLeast(low, hn::Mul(x[v], scale)));
+    const VU raised = hn::Or(hn::Add(hn::BitCast(du, y), half_unit), last_bit);
+    x[v] = hn::MulAdd(hn::Round(hn::BitCast(df, raised)), back, hn::Zero(df));
+    if (!is_last) x[v] = RoundHalf(x[v]);
+  }
+}
+
 // Applies short steps, each to the result of the one before it, to vectors that stay in registers.
 HWY_NOINLINE void ShortStepsRun(absl::Span<const StepCall> calls, const Half* from, Half* to,
                                 int64_t count) {
   constexpr int kVectors = 8;
-  const auto apply = [calls](auto& x) HWY_ATTR {
-    for (const StepCall& call : calls) ApplyShort(call.step, &call == &calls.back(), x);
+  // Bit i: a quantization begins at step i.
+  uint32_t quantizing = 0;
+  for (size_t i = 0; i < calls.size(); ++i) {
+    quantizing |= static_cast<uint32_t>(AreQuantizing(calls.subspan(i))) << i;
+  }
+  const auto apply = [calls, quantizing](auto& x) HWY_ATTR {
+    for (size_t i = 0, steps; i < calls.size(); i += steps) {
+      const bool quantizes = (quantizing >> i & 1) != 0;
+      steps = quantizes ? kQuantizingSteps : 1;
+      const bool is_last = i + steps == calls.size();
+      quantizes ? Quantize(calls.subspan(i), is_last, x) : ApplyShort(calls[i].step, is_last, x);
+    }
   };
   int64_t i = 0;
   for (; i + kVectors * kLanes <= count; i += kVectors * kLanes) {

@@ -174,6 +174,44 @@ TEST(ElementSteps, ShortOnesTogetherAreOneAfterTheOther) {
   });
 }
 
+// The steps of a quantization, which are computed together, for every Half: alone, after and before
+// other steps. Scales that are powers of two make halves of a unit in the last place.
+TEST(ElementSteps, QuantizationsAreTheirSteps) {
+  std::vector<Half> x(1 << 16), y(x.size());
+  for (size_t i = 0; i < x.size(); ++i) x[i].bits = static_cast<uint16_t>(i);
+  const ElementStep ranges[] = {{.kind = StepKind::kClamp, .first = -128, .second = 127},
+                                {.kind = StepKind::kClamp, .first = -0.0f, .second = 255},
+                                {.kind = StepKind::kClamp, .first = -511, .second = 511},
+                                {.kind = StepKind::kClamp, .first = -0.5f, .second = 7},
+                                {.kind = StepKind::kClamp, .first = 0, .second = 65535}};
+  const auto check = [&](const std::vector<ElementStep>& steps) {
+    std::vector<StepCall> calls(steps.size());
+    std::vector<Half> want = x;
+    for (size_t i = 0; i < steps.size(); ++i) {
+      calls[i] = {.step = steps[i], .x = {.step = static_cast<int>(i) - 1, .data = x.data()}};
+      want = Alone(steps[i], want, {});
+    }
+    calls.back().to = y.data();
+    RunSteps(calls, static_cast<int64_t>(x.size()));
+    ExpectSame(y, want);
+  };
+  ForEachSimdTarget([&] {
+    for (const float scale : {1.0f, 0.25f, 32.0f, 0.01f, 3.7f, 0.0371f, 1000.1f, 0.9997f}) {
+      for (const ElementStep& range : ranges) {
+        const std::vector<ElementStep> quantizing = {
+            {.first = scale}, range, {.kind = StepKind::kRound}, {.first = 1 / scale}};
+        check(quantizing);
+        std::vector<ElementStep> more = {{.kind = StepKind::kClamp, .first = -3, .second = 6}};
+        more.insert(more.end(), quantizing.begin(), quantizing.end());
+        more.push_back({.first = 1.5f, .second = 0.1f});
+        check(more);
+      }
+      check({{.first = scale, .second = 0.3f}, ranges[0], {.kind = StepKind::kRound}, {}});
+      check({{.first = scale}, ranges[0], {.kind = StepKind::kRound}, {.second = 0.3f}});
+    }
+  });
+}
+
 // A result of a short step that two later steps read.
 TEST(ElementSteps, AShortStepWithTwoReadersIsKept) {
   const std::vector<Half> x = Numbers(1000);
