@@ -181,7 +181,7 @@ class Run(CliTest):
         path = self.write(model([helper.make_node("Sigmoid", ["x"], ["y"], "s")], [tensor("x", [4])], [tensor("y", [4])]))
         x = self.save("x.npy", numpy.array([numpy.nan, 1, 2, 3], numpy.float32))
         told = anemone("run", path, "--input", f"x={x}").stderr
-        self.assertRegex(told, r"1 of 4 values of 'x' is above 65504, .* or NaN, and is infinite on the engine; "
+        self.assertRegex(told, r"1 of 4 values of 'x' is above 65504, .* or NaN, and enters the engine as infinity; "
                                r"node 's' \(Sigmoid\) reads it")
 
     def test_infinities_that_onnx_runtime_has_too(self):

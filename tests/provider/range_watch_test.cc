@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -60,6 +61,20 @@ TEST(RangeWatch, ASessionKeepsTheWarningsOfItsRuns) {
                         HasSubstr("node /#1 (Mul) computes it: --policy refuse:node:y")),
                   AllOf(HasSubstr("1 of 3 values of 'x' is above 65504"),
                         HasSubstr("node /#0 (Neg) reads it first: --policy refuse:node:a"))));
+}
+
+// A quantization clips what enters the engine as infinity, so that no value is infinite behind it.
+TEST(RangeWatch, ANanBeforeAQuantizationEntersAsInfinity) {
+  auto session = Session::LoadBytes(BytesOfText(
+      "(float[3] x) => (float[3] y) <float s = {0.5}, int8 z = {0}> "
+      "{ q = QuantizeLinear(x, s, z) d = DequantizeLinear(q, s, z) y = Neg(d) }"));
+  ASSERT_TRUE(session.ok()) << session.status();
+  const auto outputs = session->Run({{"x", Tensor::Floats({3}, {1, NAN, 3})}});
+  ASSERT_TRUE(outputs.ok()) << outputs.status();
+  EXPECT_EQ(outputs->at("y").at<float>(1), -63.5f);
+  EXPECT_THAT(session->RunWarnings(),
+              ElementsAre(HasSubstr("1 of 3 values of 'x' is above 65504, the largest number of "
+                                    "fp16, or NaN, and enters the engine as infinity")));
 }
 
 // The unit of a Clip is a Neuron, which is no word of the model.
