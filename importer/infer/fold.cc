@@ -49,8 +49,11 @@ struct Walk {
   }
   // Frees compressed elements that only `node` read, whose result has them in another order.
   void DropTransposed(const Node& node) {
-    std::optional<Tensor>& read = graph.values[node.inputs[0]].constant;
-    if (read && read->compressed() != nullptr && uses[node.inputs[0]] <= 1) read.reset();
+    for (ValueId id : node.inputs) {
+      if (id == kNone || uses[id] > 1) continue;
+      std::optional<Tensor>& read = graph.values[id].constant;
+      if (read && read->compressed() != nullptr) read.reset();
+    }
   }
   bool IsKnown(ValueId id) const {
     return id == kNone || graph.values[id].constant.has_value() || pending_values.contains(id);

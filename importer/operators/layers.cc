@@ -211,7 +211,7 @@ constexpr Operator kLayerRows[] = {
     {.op_type = "DequantizeLinear",
      .float_bounds = bounds::Dequantized,
      .integers = kFirstInput,
-     .compressed = CompressedRule{CompressedByDequantizeLinear}},
+     .compressed = CompressedByDequantizeLinear},
     {.op_type = "DynamicQuantizeLinear"},
 
     // Other operators that are lowered, lifted or folded.

@@ -99,12 +99,9 @@ struct Lift {
   absl::Status (*lift)(LiftContext&) = nullptr;
 };
 
-// How to fold a node of compressed constants into one compressed constant
+// How to fold a node of constants, one of which is not small, into one compressed constant
 // (importer/write/compressed_nodes.h).
-struct CompressedRule {
-  absl::StatusOr<std::optional<Tensor>> (*apply)(const Graph&, const Node&);
-  size_t large_input = 0;  // the rule applies only if this input is large
-};
+using CompressedRule = absl::StatusOr<std::optional<Tensor>> (*)(const Graph&, const Node&);
 
 // The axes of the weights, input 1. The operator sums over `depth`, or, if that is -1, over all
 // axes except the channels.
@@ -190,7 +187,7 @@ struct Operator {
   // Folding.
   bool sized_by_data = false;     // the size of the result depends on values of the inputs
   bool divides_integers = false;  // a divisor of 0 raises a trap on the CPU
-  std::optional<CompressedRule> compressed = std::nullopt;
+  CompressedRule compressed = nullptr;
   // Computes small constants as ONNX Runtime does (importer/infer/compute.h).
   std::optional<Tensor> (*compute)(const ConstantNode&) = nullptr;
 

@@ -248,21 +248,22 @@ absl::StatusOr<std::optional<Tensor>> CompressedByCast(const Graph& graph, const
 }
 
 absl::StatusOr<std::optional<Tensor>> CompressedByMul(const Graph& graph, const Node& node) {
-  const Tensor& codes = *ConstantInput(graph, node, 0);
-  const Compressed* stored = codes.compressed();
-  const Tensor* scales = ConstantInput(graph, node, 1);
+  const Tensor *codes = ConstantInput(graph, node, 0), *scales = ConstantInput(graph, node, 1);
+  if (scales == nullptr) return std::nullopt;
+  if (scales->compressed() != nullptr) std::swap(codes, scales);
+  const Compressed* stored = codes->compressed();
   const bool are_integers = stored != nullptr && stored->form() == CompressedForm::kAffine &&
                             !stored->is_plain() && stored->scales() == std::vector<float>{1} &&
                             stored->zero_points().empty();
-  if (!are_integers || scales == nullptr || scales->type() != DataType::kFloat ||
-      scales->is_fill() || scales->compressed() != nullptr) {
+  if (!are_integers || scales->type() != DataType::kFloat || scales->is_fill() ||
+      scales->compressed() != nullptr) {
     return std::nullopt;
   }
-  const std::optional<ScaleGrid> grid = GridOfFactors(codes.dims(), scales->dims());
+  const std::optional<ScaleGrid> grid = GridOfFactors(codes->dims(), scales->dims());
   if (!grid) return std::nullopt;
   auto made = Compressed::Affine(stored->codes(), *scales, Tensor(), *grid);
   if (!made.ok() || !FitFp16((*made)->scales())) return std::nullopt;  // or are not finite
-  return Tensor::Of(codes.dims(), *std::move(made));
+  return Tensor::Of(codes->dims(), *std::move(made));
 }
 
 absl::StatusOr<std::optional<Tensor>> CompressedByGather(const Graph& graph, const Node& node) {
@@ -295,14 +296,15 @@ absl::StatusOr<std::optional<Tensor>> CompressedByTranspose(const Graph& graph, 
 
 absl::StatusOr<std::optional<Tensor>> CompressedByRule(const Model& model, const Graph& graph,
                                                        const Node& node) {
-  const std::optional<CompressedRule>& rule = OperatorOf(node).compressed;
-  if (!rule || node.outputs.size() != 1 || node.outputs[0] == kNone) return std::nullopt;
-  const Tensor* large = ConstantInput(graph, node, rule->large_input);
-  if (large == nullptr || large->elements() < kLeastElements ||
-      ConstantInput(graph, node, 0) == nullptr) {
-    return std::nullopt;
+  const CompressedRule rule = OperatorOf(node).compressed;
+  if (rule == nullptr || node.outputs.size() != 1 || node.outputs[0] == kNone) return std::nullopt;
+  bool is_large = false;
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    const Tensor* constant = ConstantInput(graph, node, i);
+    is_large |= constant != nullptr && constant->elements() >= kLeastElements;
   }
-  absl::StatusOr<std::optional<Tensor>> made = rule->apply(graph, node);
+  if (!is_large || ConstantInput(graph, node, 0) == nullptr) return std::nullopt;
+  absl::StatusOr<std::optional<Tensor>> made = rule(graph, node);
   if (!made.ok()) return AtNode(model, node, made.status());
   return made;
 }

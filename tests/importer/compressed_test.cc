@@ -7,6 +7,7 @@
 #include <functional>
 #include <random>
 
+#include "absl/strings/str_cat.h"
 #include "tests/importer/against_ort.h"
 
 namespace anemone {
@@ -172,17 +173,20 @@ TEST(CompressedTest, IntegersTimesScalesStayCompressed) {
                         Case{{20, 4, 16}, {20, 1, 16}, 0}, Case{{40, 30}, {40, 30}, 0},
                         Case{{40, 30}, {1, 40, 30}, 0}}) {
     SCOPED_TRACE(testing::PrintToString(c.scales) + " " + testing::PrintToString(c.dims));
-    onnx::ModelProto model = ParseModel(
-        "agraph (float x) => (float y) { f = Cast<to = 1>(q) w = Mul(f, s) y = Add(x, w) }");
-    AddInitializer(model, "q", TensorProto::INT8, c.dims, Bytes(Count(c.dims)));
-    AddInitializer(model, "s", TensorProto::FLOAT, c.scales, Scales(Count(c.scales)));
-    const Model ours = ExpectSameOnOrt(model);
-    const Tensor* weight = OnlyCompressed(ours.graph);
-    ASSERT_EQ(weight == nullptr, c.count == 0);
-    EXPECT_EQ(1, ours.graph.nodes.size());
-    if (weight == nullptr) continue;
-    EXPECT_EQ(c.dims, weight->dims());
-    EXPECT_EQ(weight->compressed()->scales().size(), c.count);
+    for (const char* product : {"Mul(f, s)", "Mul(s, f)"}) {
+      onnx::ModelProto model =
+          ParseModel(absl::StrCat("agraph (float x) => (float y) { f = Cast<to = 1>(q) w = ",
+                                  product, " y = Add(x, w) }"));
+      AddInitializer(model, "q", TensorProto::INT8, c.dims, Bytes(Count(c.dims)));
+      AddInitializer(model, "s", TensorProto::FLOAT, c.scales, Scales(Count(c.scales)));
+      const Model ours = ExpectSameOnOrt(model);
+      const Tensor* weight = OnlyCompressed(ours.graph);
+      ASSERT_EQ(weight == nullptr, c.count == 0) << product;
+      EXPECT_EQ(1, ours.graph.nodes.size());
+      if (weight == nullptr) continue;
+      EXPECT_EQ(c.dims, weight->dims());
+      EXPECT_EQ(weight->compressed()->scales().size(), c.count);
+    }
   }
 }
 
