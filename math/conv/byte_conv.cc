@@ -37,6 +37,33 @@ HWY_INLINE VU WordsAt(const CodesOf& codes_of, const Half* from, int64_t plane, 
   return JoinBytes(codes(0), codes(1), codes(2), codes(3));
 }
 
+// Converts `count` elements of up to four input channels: even[i] is the word of element 2 * i, and,
+// unless `odd` is null, odd[i] that of element 2 * i + 1.
+HWY_INLINE void SplitWords(const CodesOf& codes_of, const Half* from, int64_t plane,
+                           int64_t channels, int64_t count, uint32_t* even, uint32_t* odd) {
+  const DU du;
+  const hn::Repartition<uint16_t, DU> d16;
+  const auto store = [&](VU a, VU b, VU c, VU d, int64_t lanes, uint32_t* to) HWY_ATTR {
+    hn::BlendedStore(JoinBytes(a, b, c, d), hn::FirstN(du, static_cast<size_t>(lanes)), du, to);
+  };
+  for (int64_t i = 0; 2 * i < count; i += kLanes) {
+    const int64_t rest = HWY_MIN(count - 2 * i, 2 * kLanes);
+    const auto first = hn::FirstN(d16, static_cast<size_t>(rest));
+    VU evens[kQuad], odds[kQuad];
+    HWY_UNROLL(4)
+    for (int64_t c = 0; c < kQuad; ++c) {
+      evens[c] = odds[c] = hn::Zero(du);
+      if (c >= channels) continue;
+      const auto* bits = reinterpret_cast<const uint16_t*>(from + c * plane + 2 * i);
+      const VU pairs = hn::BitCast(du, hn::MaskedLoad(first, d16, bits));
+      evens[c] = codes_of(Widen(hn::TruncateTo(DH(), pairs)));
+      odds[c] = codes_of(Widen(hn::TruncateTo(DH(), hn::ShiftRight<16>(pairs))));
+    }
+    store(evens[0], evens[1], evens[2], evens[3], (rest + 1) / 2, even + i);
+    if (odd != nullptr) store(odds[0], odds[1], odds[2], odds[3], rest / 2, odd + i);
+  }
+}
+
 // Converts a row of input channels to words of a staged row.
 HWY_INLINE void StageWords(const Stage& s, const CodesOf& codes_of, const Half* from, int64_t plane,
                            int64_t channels, uint32_t* to) {
@@ -48,6 +75,16 @@ HWY_INLINE void StageWords(const Stage& s, const CodesOf& codes_of, const Half* 
                        hn::FirstN(du, static_cast<size_t>(lanes)), du, to + j);
     }
     return;
+  }
+  const int64_t begin = s.begin_inside, count = s.end_inside - begin;
+  if (s.unit_w == 2 && s.stride_w == 1 && count > 0) {
+    return SplitWords(codes_of, from, plane, channels, count * 2 - 1, to + begin, nullptr);
+  }
+  if (s.unit_w == 1 && s.stride_w == 2) {
+    uint32_t* const even = to + (begin + 1) / 2;
+    uint32_t* const odd = to + s.phase_size + begin / 2;
+    return begin % 2 == 0 ? SplitWords(codes_of, from, plane, channels, count, even, odd)
+                          : SplitWords(codes_of, from, plane, channels, count, odd, even);
   }
   // The elements of a vector of staged columns, next to each other.
   HWY_ALIGN uint16_t near[kQuad * kLanes] = {};
@@ -164,6 +201,7 @@ void ComputeByteBlock(const ConvBlock& block) {
   const uint32_t* const b = UnfoldWords(block, w.words);
   const ByteColumns* const columns = ColumnsOfPanels(block, b, w.words);
   const Epilogue rest = block.epilogue.rest();
+  int64_t finished = 0;
   for (int64_t i = 0; i < block.channels; i += kTileRows) {
     const int64_t height = HWY_MIN(block.channels - i, kTileRows), channel = block.channel + i;
     ByteRow rows[kTileRows];
@@ -174,11 +212,18 @@ void ComputeByteBlock(const ConvBlock& block) {
     }
     for (int64_t j = 0; j < block.positions; j += kPanelColumns) {
       const int64_t width = HWY_MIN(block.positions - j, kPanelColumns);
-      MultiplyBytes(w.words, w.codes.data() + channel * w.words, w.words, b + j * w.words, rows,
-                    columns[j / kPanelColumns], TileOf(block, i, height, j, width));
+      const uint32_t* const a = w.codes.data() + channel * w.words;
+      // The weights of the next rows follow. The last columns prefetch them.
+      const bool fetches = j + kPanelColumns >= block.positions && i + kTileRows < block.channels;
+      MultiplyBytes(w.words, a, w.words, b + j * w.words, rows, columns[j / kPanelColumns],
+                    TileOf(block, i, height, j, width), fetches ? a + kTileRows * w.words : a);
     }
-    rest.FinishRuns(block.y + channel * g.y_plane + block.position, height, block.positions,
-                    g.y_plane);
+    // The epilogue is slow for a few elements.
+    const int64_t done = i + height - finished;
+    if (done * block.positions < kNearElements && i + height < block.channels) continue;
+    rest.FinishRuns(block.y + (block.channel + finished) * g.y_plane + block.position, done,
+                    block.positions, g.y_plane);
+    finished += done;
   }
 }
 

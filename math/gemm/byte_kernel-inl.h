@@ -44,11 +44,12 @@ struct ByteColumns {
 };
 
 // Computes kRows rows of kVectors vectors of columns, from column `first` of the panel `b`,
-// [word][48], on. Rows of A are `a_step` words apart.
+// [word][48], on. Rows of A are `a_step` words apart. Prefetches as much memory from `ahead` on as a
+// tile has words of A.
 template <int kRows, int kVectors>
 HWY_INLINE void ByteRegisterTile(int64_t words, const uint32_t* a, int64_t a_step,
                                  const uint32_t* b, const ByteRow* rows, const ByteColumns& columns,
-                                 int64_t first, const HalfTile& to) {
+                                 int64_t first, const HalfTile& to, const uint32_t* ahead) {
   constexpr int64_t kAheadWords = 12;
   const DF df;
   const DU du;
@@ -65,6 +66,7 @@ HWY_INLINE void ByteRegisterTile(int64_t words, const uint32_t* a, int64_t a_ste
   const uint32_t* at = b + first;
   for (int64_t word = 0; word < words; ++word, at += kPanelColumns) {
     VU x[kVectors];
+    hwy::Prefetch(ahead + word * kTileRows);
     HWY_UNROLL(3)
     for (int v = 0; v < kVectors; ++v) {
       hwy::Prefetch(at + kAheadWords * kPanelColumns + v * kLanes);
@@ -103,23 +105,26 @@ HWY_INLINE void ByteRegisterTile(int64_t words, const uint32_t* a, int64_t a_ste
 
 template <int kRows>
 HWY_NOINLINE void ByteTile(int64_t words, const uint32_t* a, int64_t a_step, const uint32_t* b,
-                           const ByteRow* rows, const ByteColumns& columns, const HalfTile& to) {
+                           const ByteRow* rows, const ByteColumns& columns, const HalfTile& to,
+                           const uint32_t* ahead) {
   const int64_t vectors = CeilDiv(to.columns, kLanes);
   if (vectors == 3) {
-    ByteRegisterTile<kRows, 3>(words, a, a_step, b, rows, columns, 0, to);
+    ByteRegisterTile<kRows, 3>(words, a, a_step, b, rows, columns, 0, to, ahead);
   } else if (vectors == 2) {
-    ByteRegisterTile<kRows, 2>(words, a, a_step, b, rows, columns, 0, to);
+    ByteRegisterTile<kRows, 2>(words, a, a_step, b, rows, columns, 0, to, ahead);
   } else {
-    ByteRegisterTile<kRows, 1>(words, a, a_step, b, rows, columns, 0, to);
+    ByteRegisterTile<kRows, 1>(words, a, a_step, b, rows, columns, 0, to, ahead);
   }
 }
 
-// Multiplies to.rows rows of A by a panel of B, of which to.columns columns are used.
+// Multiplies to.rows rows of A by a panel of B, of which to.columns columns are used. `ahead`: what
+// to prefetch, or `a` itself.
 HWY_INLINE void MultiplyBytes(int64_t words, const uint32_t* a, int64_t a_step, const uint32_t* b,
-                              const ByteRow* rows, const ByteColumns& columns, const HalfTile& to) {
+                              const ByteRow* rows, const ByteColumns& columns, const HalfTile& to,
+                              const uint32_t* ahead) {
   int64_t row = 0;
   const auto multiply = [&](auto count, const auto& tile) HWY_ATTR {
-    tile(words, a + row * a_step, a_step, b, rows + row, columns, to.From(row, 0));
+    tile(words, a + row * a_step, a_step, b, rows + row, columns, to.From(row, 0), ahead);
     row += count;
   };
   while (to.rows - row >= 8) multiply(8, ByteTile<8>);

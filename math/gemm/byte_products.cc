@@ -149,7 +149,7 @@ void ComputeByBytes(const GemmOperands& g, int64_t row, int64_t rows, int64_t co
           PackByteColumns(g, j, width, packed, of_columns);
         }
         MultiplyBytes(a.words, a.codes + i * a.step, a.step, b, a.rows + i, of_columns,
-                      PlaceTile(g, row + i, height, j, width));
+                      PlaceTile(g, row + i, height, j, width), a.codes + i * a.step);
       }
       FinishRows(g, row + i, height, begin, end - begin);
     }

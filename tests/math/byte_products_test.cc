@@ -191,8 +191,13 @@ void CheckConv(const CodeGrid& grid, const ConvShape& s, bool is_signed, bool ha
   const PackedConv conv = PackConv(s, w.reader(), bias, &w.coded, {}, grid);
   EXPECT_EQ(conv.state().weights->kind,
             s.out_h() * s.out_w() > 8 ? ConvKind::kBytes : ConvKind::kMatrix);
+  // The epilogue gets every element once.
+  const auto negate = [](Half* first, int64_t runs, int64_t count, int64_t step) {
+    for (int64_t i = 0; i < runs * count; ++i) first[i / count * step + i % count].bits ^= 0x8000;
+  };
+  for (Half& y : want) y.bits ^= 0x8000;
   std::vector<Half> got(want.size());
-  Conv(conv, ValuesOf(grid, codes), absl::MakeSpan(got));
+  Conv(conv, ValuesOf(grid, codes), absl::MakeSpan(got), Epilogue(negate));
   ExpectSame(got, want);
 }
 
@@ -203,6 +208,7 @@ TEST(ByteProductsTest, ConvolutionsAreExactSums) {
   Window halving = same, dilated = same;
   halving.stride_h = halving.stride_w = 2;
   dilated.dilation_h = dilated.dilation_w = 2;
+  const Window inside{.kernel_h = 3, .kernel_w = 3, .stride_h = 2, .stride_w = 2};
   const Window row{.kernel_w = 3, .stride_w = 2, .pad_left = 1, .pad_right = 1};
   const Window sparse{.stride_h = 2, .stride_w = 2};
   const Window thirds{.kernel_w = 4, .stride_w = 3, .pad_right = 2};
@@ -214,6 +220,8 @@ TEST(ByteProductsTest, ConvolutionsAreExactSums) {
         };
         check({.in_channels = 5, .in_h = 9, .in_w = 11, .out_channels = 9, .window = same});
         check({.in_channels = 8, .in_h = 9, .in_w = 50, .out_channels = 17, .window = halving});
+        check({.in_channels = 3, .in_h = 9, .in_w = 71, .out_channels = 9, .window = inside});
+        check({.in_channels = 4, .in_h = 9, .in_w = 11, .out_channels = 77, .window = same});
         check({.in_channels = 7, .in_h = 12, .in_w = 9, .out_channels = 4, .window = dilated});
         check({.batch = 2,
                .in_channels = 6,
