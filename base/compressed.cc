@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <memory>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -25,6 +27,10 @@ int CodeOf(const Tensor& codes, const std::byte* bytes, int64_t i) {
       return codes.type() == DataType::kInt4 && nibble > 7 ? nibble - 16 : nibble;
     }
   }
+}
+
+bool AllZero(const std::vector<int16_t>& numbers) {
+  return std::all_of(numbers.begin(), numbers.end(), [](int16_t x) { return x == 0; });
 }
 
 // Expands a fill to one code per element.
@@ -101,10 +107,7 @@ absl::StatusOr<Compressed::Ptr> Compressed::Affine(Tensor codes, const Tensor& s
     for (size_t i = 0; i < made->zero_points_.size(); ++i) {
       made->zero_points_[i] = static_cast<int16_t>(CodeOf(zeros, bytes, static_cast<int64_t>(i)));
     }
-    const auto& all = made->zero_points_;
-    if (std::all_of(all.begin(), all.end(), [](int16_t z) { return z == 0; })) {
-      made->zero_points_.clear();
-    }
+    if (AllZero(made->zero_points_)) made->zero_points_.clear();
   }
   made->codes_ = Dense(codes);
   made->grid_ = grid;
@@ -201,6 +204,28 @@ Compressed::Ptr Compressed::Transposed(int64_t rows, int64_t columns) const {
     std::swap(made->grid_.outer_stride, made->grid_.inner_stride);
   }
   return made;
+}
+
+Compressed::Ptr Compressed::Part(int64_t first, int64_t count) const {
+  const bool is_affine = form_ == CompressedForm::kAffine && !is_plain();
+  if (!is_affine || code_bits() != 8 || count <= 0) return nullptr;
+  const bool within = first / grid_.inner == (first + count - 1) / grid_.inner;
+  const bool whole = first % grid_.inner == 0 && count % grid_.inner == 0;
+  if (grid_.inner_stride != 0 || (!within && !whole)) return nullptr;
+  const int64_t rows = within ? 1 : count / grid_.inner;
+  auto part = std::shared_ptr<Compressed>(new Compressed(form_, type_, count));
+  for (int64_t i = 0; i < rows; ++i) {
+    const int64_t at = grid_.IndexOf(first + i * grid_.inner);
+    part->scales_.push_back(scales_[at]);
+    if (!zero_points_.empty()) part->zero_points_.push_back(zero_points_[at]);
+  }
+  if (AllZero(part->zero_points_)) part->zero_points_.clear();
+  std::shared_ptr<const void> owner = codes_.owner();
+  if (owner == nullptr) owner = std::make_shared<const Tensor>(codes_);
+  part->codes_ = Tensor::View(codes_.type(), {count}, codes_.bytes().subspan(first, count),
+                              std::move(owner));
+  part->grid_ = within ? ScaleGrid::OfTensor(count) : ScaleGrid{rows, grid_.inner, 1, 0, 1, 0};
+  return part;
 }
 
 int64_t Compressed::stored_bytes() const {

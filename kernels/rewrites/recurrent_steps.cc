@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "anemone/compressed.h"
-#include "anemone/scale_grid.h"
 #include "kernels/conv/conv.h"
 #include "kernels/elementwise/elementwise.h"
 #include "kernels/units/concat.h"
@@ -153,33 +152,6 @@ void Repeat(NetworkBuilder& c, const StepUnits& step, const Operand& x, Recurren
   if (step.after.c) state.c = moved(*step.after.c);
 }
 
-// Elements [first, first + count) of 8 bits each, with their scales; null if they cannot be kept
-// compressed: a part must be whole rows of elements that share a scale, or within one.
-Compressed::Ptr CompressedPart(const Compressed& all, int64_t first, int64_t count) {
-  const bool is_affine = all.form() == CompressedForm::kAffine && !all.is_plain();
-  if (!is_affine || all.code_bits() != 8 || count == 0) return nullptr;
-  const ScaleGrid& grid = all.grid();
-  const bool within = first / grid.inner == (first + count - 1) / grid.inner;
-  const bool whole = first % grid.inner == 0 && count % grid.inner == 0;
-  if (grid.inner_stride != 0 || (!within && !whole)) return nullptr;
-  const int64_t rows = within ? 1 : count / grid.inner;
-  const Tensor& codes = all.codes();
-  Tensor scales = Tensor::Zeros(DataType::kFloat, {rows}), zeros;
-  if (!all.zero_points().empty()) zeros = Tensor::Zeros(codes.type(), {rows});
-  for (int64_t i = 0; i < rows; ++i) {
-    const int64_t at = grid.IndexOf(first + i * grid.inner);
-    scales.mutable_data<float>()[i] = all.scales()[at];
-    if (all.zero_points().empty()) continue;
-    zeros.mutable_data<uint8_t>()[i] = static_cast<uint8_t>(all.zero_points()[at]);
-  }
-  std::shared_ptr<const void> owner = codes.owner();
-  if (owner == nullptr) owner = std::make_shared<const Tensor>(codes);
-  absl::StatusOr<Compressed::Ptr> part = Compressed::Affine(
-      Tensor::View(codes.type(), {count}, codes.bytes().subspan(first, count), std::move(owner)),
-      scales, zeros, within ? ScaleGrid::OfTensor(count) : ScaleGrid{rows, grid.inner, 1, 0, 1, 0});
-  return part.ok() ? *std::move(part) : nullptr;
-}
-
 }  // namespace
 
 absl::Span<const char* const> NamesOf(RecurrentCell) {
@@ -199,7 +171,7 @@ Tensor PartOf(const Tensor& tensor, int64_t first, std::vector<int64_t> dims) {
   // bytes of a compressed tensor belong to the tensor itself.
   std::shared_ptr<const void> owner = tensor.owner();
   if (const Compressed* stored = tensor.compressed(); stored != nullptr) {
-    if (Compressed::Ptr part = CompressedPart(*stored, first, bytes / each)) {
+    if (Compressed::Ptr part = stored->Part(first, bytes / each)) {
       return Tensor::Of(std::move(dims), std::move(part));
     }
     owner = std::make_shared<const Tensor>(tensor);

@@ -45,5 +45,53 @@ TEST(Compressed, TransposesCodes) {
   }
 }
 
+// 6 rows of 4 columns of int8 codes. The scales are those of rows, of columns or one for all.
+TEST(Compressed, PartsShareTheCodes) {
+  std::vector<uint8_t> bytes(24);
+  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<uint8_t>(i * 37);
+  const Tensor codes = Tensor::Of<uint8_t>(DataType::kInt8, {6, 4}, bytes);
+  const auto matrix = [&](const ScaleGrid& grid, size_t scales, bool has_zeros) {
+    std::vector<float> factors(scales);
+    std::vector<uint8_t> zeros(scales);
+    for (size_t i = 0; i < scales; ++i) {
+      factors[i] = static_cast<float>(i + 1) / 8;
+      zeros[i] = has_zeros && i != 2 ? static_cast<uint8_t>(i + 3) : 0;
+    }
+    const std::vector<int64_t> dims = {static_cast<int64_t>(scales)};
+    return *Compressed::Affine(codes, Tensor::Floats(dims, factors),
+                               Tensor::Of<uint8_t>(DataType::kInt8, dims, zeros), grid);
+  };
+  struct Range {
+    int64_t first, count;
+  };
+  const auto check = [&](const Compressed& all, Range range, size_t scales) {
+    const Compressed::Ptr part = all.Part(range.first, range.count);
+    ASSERT_NE(part, nullptr);
+    EXPECT_EQ(part->elements(), range.count);
+    EXPECT_EQ(part->scales().size(), scales);
+    EXPECT_EQ(part->codes().bytes().data(), all.codes().bytes().data() + range.first);
+    std::vector<float> want(range.count);
+    all.Read(range.first, absl::MakeSpan(want));
+    EXPECT_EQ(ValuesOf(*part, range.count), want);
+  };
+  for (const bool has_zeros : {false, true}) {
+    const Compressed::Ptr by_row = matrix({6, 4, 1, 0, 1, 0}, 6, has_zeros);
+    check(*by_row, {8, 12}, 3);
+    check(*by_row, {0, 24}, 6);
+    check(*by_row, {9, 3}, 1);  // within a row, whose zero point is 0
+    EXPECT_TRUE(by_row->Part(9, 3)->zero_points().empty());
+    EXPECT_EQ(by_row->Part(2, 4), nullptr);
+    EXPECT_EQ(by_row->Part(8, 0), nullptr);
+    check(*matrix(ScaleGrid::OfTensor(24), 1, has_zeros), {5, 11}, 1);
+    check(*matrix({4, 1, 1, 0, 1, 0}, 4, has_zeros), {3, 6}, 6);  // a scale for each element
+  }
+  const Tensor nibbles = Tensor::Of<uint8_t>(DataType::kInt4, {8}, {1, 2, 3, 4});
+  const auto four_bits = Compressed::Affine(nibbles, Tensor::Floats({1}, std::vector<float>{1}),
+                                            Tensor(), ScaleGrid::OfTensor(8));
+  EXPECT_EQ((*four_bits)->Part(0, 4), nullptr);
+  EXPECT_EQ(Compressed::Sparse(64, {3}, {1.0f})->Part(0, 4), nullptr);
+  EXPECT_EQ(Compressed::Integers(codes, DataType::kInt64)->Part(0, 4), nullptr);
+}
+
 }  // namespace
 }  // namespace anemone
