@@ -17,24 +17,29 @@
 namespace anemone {
 namespace {
 
-// True if the used outputs are unchanged elements of the first input.
-bool MovesElements(const Node& node) {
-  if (Is(&node, "Resize")) {
-    return StringOr(node, "mode", "nearest") == "nearest" &&
-           StringOr(node, "coordinate_transformation_mode", "") != "tf_crop_and_resize";
-  }
-  const Moves moves = OperatorOf(node).moves;
-  return moves == Moves::kByShape || (moves != Moves::kNo && node.outputs.size() == 1);
+// Whether a Pad extends its input by a number; it copies elements otherwise.
+bool PadsWithNumber(const Node& node) {
+  return Is(&node, "Pad") && StringOr(node, "mode", "constant") == "constant";
 }
 
-// The number with which a Pad extends its input; nullopt if it is not constant. 0 if it copies
-// elements instead.
-std::optional<double> AddedBy(GraphEditor& g, const Node& pad) {
-  if (StringOr(pad, "mode", "constant") != "constant" || InputOr(pad, 2) == kNone) return 0;
-  const Tensor* number = g.ConstantOf(pad.inputs[2]);
-  if (number == nullptr || number->elements() != 1) return std::nullopt;
-  const auto numbers = ToNumbers(*number, 1);
-  return numbers.has_value() ? std::optional(numbers->front()) : std::nullopt;
+// If the used outputs are unchanged elements of the first input, and perhaps a known number among
+// them, which a Pad adds: the number, or 0.
+std::optional<double> MovedWith(GraphEditor& g, const Node& node) {
+  if (Is(&node, "Resize")) {
+    const bool moves = StringOr(node, "mode", "nearest") == "nearest" &&
+                       StringOr(node, "coordinate_transformation_mode", "") != "tf_crop_and_resize";
+    return moves ? std::optional(0.0) : std::nullopt;
+  }
+  if (PadsWithNumber(node) && InputOr(node, 2) != kNone) {
+    const Tensor* number = g.ConstantOf(node.inputs[2]);
+    if (number == nullptr || number->elements() != 1) return std::nullopt;
+    const auto numbers = ToNumbers(*number, 1);
+    return numbers.has_value() ? std::optional(numbers->front()) : std::nullopt;
+  }
+  const Moves moves = OperatorOf(node).moves;
+  const bool is_move = Is(&node, "Pad") || moves == Moves::kByShape ||
+                       (moves != Moves::kNo && node.outputs.size() == 1);
+  return is_move ? std::optional(0.0) : std::nullopt;
 }
 
 // True if the node has one constant scale above 0 and a constant zero point or none. Then all
@@ -82,7 +87,7 @@ absl::StatusOr<bool> MergeDequantize(GraphEditor& g, NodeId id) {
 namespace {
 
 bool KeepsGrid(GraphEditor& g, const Node& node) {
-  return MovesElements(node) || Is(&node, "Relu") || (Is(&node, "Pad") && AddedBy(g, node) == 0);
+  return Is(&node, "Relu") || MovedWith(g, node) == 0;
 }
 
 // The DequantizeLinear nodes that are the only readers of the outputs of node `mover`, by output:
@@ -108,13 +113,13 @@ std::optional<std::vector<NodeId>> ReadersOfMoved(GraphEditor& g, NodeId mover, 
 }
 
 // Replaces the integer with which a Pad extends integers by the dequantized number.
-bool DequantizeAdded(GraphEditor& g, const Node& dequantize, std::vector<ValueId>& pad_inputs,
-                     std::optional<double> added) {
+bool DequantizeAdded(GraphEditor& g, const Node& dequantize, double added,
+                     std::vector<ValueId>& pad_inputs) {
   const Tensor& scale = *g.ConstantOf(dequantize.inputs[1]);
   const ValueId zero = InputOr(dequantize, 2);
   const auto zeros = zero == kNone ? std::vector<double>{0} : ToNumbers(*g.ConstantOf(zero), 1);
-  if (!added.has_value() || !zeros.has_value()) return false;
-  const double number = (*added - zeros->front()) * ElementAsDouble(scale, 0);
+  if (!zeros.has_value()) return false;
+  const double number = (added - zeros->front()) * ElementAsDouble(scale, 0);
   pad_inputs.resize(std::max<size_t>(pad_inputs.size(), 3), kNone);
   pad_inputs[2] = g.NewConstant("pad", FromDoubles(scale.type(), {}, {number}));
   return true;
@@ -130,8 +135,8 @@ absl::StatusOr<bool> MoveDequantize(GraphEditor& g, NodeId id) {
   const ValueId moved = g.node(id).inputs[0];
   if (g.ProducerOf(moved) == nullptr) return false;
   const NodeId first = g.value(moved).producer;
-  const bool pads = Is(&g.node(first), "Pad");
-  if (!pads && !MovesElements(g.node(first))) return false;
+  const auto added = MovedWith(g, g.node(first));
+  if (!added.has_value()) return false;
   const ValueId from = g.node(first).inputs[0];
   const auto readers = ReadersOfMoved(g, first, id);
   if (!readers.has_value() || g.ConstantOf(from) != nullptr) return false;
@@ -139,11 +144,13 @@ absl::StatusOr<bool> MoveDequantize(GraphEditor& g, NodeId id) {
   std::vector<ValueId> inputs = g.node(id).inputs;
   mover_inputs[0] = moved;
   inputs[0] = from;
-  if (pads && StringOr(g.node(first), "mode", "constant") == "constant" &&
-      !DequantizeAdded(g, g.node(id), mover_inputs, AddedBy(g, g.node(first)))) {
+  if (PadsWithNumber(g.node(first)) && !DequantizeAdded(g, g.node(id), *added, mover_inputs)) {
     return false;
   }
-  // The two nodes change places.
+  // The two nodes change places, so that the order of the nodes stays right: node `first` becomes
+  // the DequantizeLinear and writes `moved`, which now has the elements of `from` as floats, and
+  // node `id` becomes the mover. The swaps exchange everything except inputs and outputs: the graph
+  // knows the readers of a value by their ids, so that SetInputs() has to see the old inputs.
   const ValueId written = g.node(id).outputs[0];
   const DataType type = g.value(written).type;
   std::vector<ValueId> outputs = std::exchange(g.node(first).outputs, {moved});
@@ -249,7 +256,7 @@ absl::StatusOr<bool> DropNanGuard(GraphEditor& g, NodeId id) {
   const Value& to = g.value(where.outputs[0]);
   if (!from.is_static() || !to.is_static() || from.dims() != to.dims()) return false;
   const Node* made = g.ProducerOf(x);
-  while (made != nullptr && MovesElements(*made)) made = g.ProducerOf(made->inputs[0]);
+  while (made != nullptr && MovedWith(g, *made) == 0) made = g.ProducerOf(made->inputs[0]);
   if (!Is(made, "DequantizeLinear") || !IsOfTensor(g, *made)) return false;
   if (!std::isfinite(ElementAsDouble(*g.ConstantOf(made->inputs[1]), 0))) return false;
   return g.Bypass(id, x);
