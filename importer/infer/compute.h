@@ -107,6 +107,7 @@ Result Sin(const ConstantNode& c);
 Result Cos(const ConstantNode& c);
 Result Log(const ConstantNode& c);
 Result Cast(const ConstantNode& c);
+Result DequantizeLinear(const ConstantNode& c);
 Result Range(const ConstantNode& c);
 
 // Along axes (compute_reductions.cc).

@@ -377,6 +377,48 @@ Result Cast(const ConstantNode& c) {
   return values ? CastInts(x, *std::move(values), to) : std::nullopt;
 }
 
+// Biases, mostly: int32, with one scale or one for each element of an axis.
+Result DequantizeLinear(const ConstantNode& c) {
+  const Tensor& x = *c.In(0);
+  const bool is_int32 = x.type() == DataType::kInt32;
+  const auto numbers = WholeNumbers(x);
+  const auto scales = OnlyFloats(c, 1);
+  const int64_t to = IntOr(c.node(), "output_dtype", 0);
+  if ((!is_int32 && x.type() != DataType::kInt8 && x.type() != DataType::kUInt8) || !numbers ||
+      !scales || IntOr(c.node(), "block_size", 0) != 0 ||
+      (to != 0 && to != static_cast<int64_t>(DataType::kFloat))) {
+    return std::nullopt;
+  }
+  const size_t count = scales->size();
+  std::vector<double> zeros(count);
+  if (const Tensor* given = c.In(2); given != nullptr) {
+    const auto read = given->type() == x.type() ? ToNumbers(*given, kMostComputed) : std::nullopt;
+    if (!read || read->size() != count) return std::nullopt;
+    zeros = *read;
+  }
+  // ONNX Runtime wants those of int32 to be 0.
+  if (is_int32 && std::any_of(zeros.begin(), zeros.end(), [](double z) { return z != 0; })) {
+    return std::nullopt;
+  }
+  int64_t inner = std::max<int64_t>(x.elements(), 1);  // elements that share a scale
+  if (count != 1) {
+    const auto rank = static_cast<int64_t>(x.dims().size());
+    int64_t axis = IntOr(c.node(), "axis", 1);
+    if (axis < 0) axis += rank;
+    if (axis < 0 || axis >= rank || c.In(1)->dims() != Dims{x.dims()[axis]}) return std::nullopt;
+    inner = 1;
+    for (int64_t i = axis + 1; i < rank; ++i) inner *= x.dims()[i];
+  }
+  std::vector<double> made;
+  made.reserve(numbers->size());
+  for (size_t i = 0; i < numbers->size(); ++i) {
+    const size_t at = i / inner % count;
+    made.push_back(static_cast<float>(static_cast<double>((*numbers)[i]) - zeros[at]) *
+                   (*scales)[at]);
+  }
+  return FromFloats(DataType::kFloat, x.dims(), made);
+}
+
 // Floats that are not exact are left to ONNX Runtime: they depend on the order of its additions.
 Result Range(const ConstantNode& c) {
   const DataType type = c.In(0)->type();

@@ -211,7 +211,8 @@ constexpr Operator kLayerRows[] = {
     {.op_type = "DequantizeLinear",
      .float_bounds = bounds::Dequantized,
      .integers = kFirstInput,
-     .compressed = CompressedByDequantizeLinear},
+     .compressed = CompressedByDequantizeLinear,
+     .compute = compute::DequantizeLinear},
     {.op_type = "DynamicQuantizeLinear"},
 
     // Other operators that are lowered, lifted or folded.

@@ -80,6 +80,14 @@ class ConstantNodeMaker {
     model_.mutable_graph()->mutable_initializer()->rbegin()->set_name(name);
     node_.add_input(name);
   }
+  // Any elements of int8 or uint8.
+  Tensor Bytes(DataType type, const Dims& dims) {
+    Tensor tensor = Tensor::Zeros(type, dims);
+    for (int64_t i = 0; i < tensor.elements(); ++i) {
+      tensor.mutable_data<uint8_t>()[i] = static_cast<uint8_t>(Number(0, 255));
+    }
+    return tensor;
+  }
   // Floats of [-1, 1], whose sums ONNX Runtime computes with a small error.
   void Near(const Dims& dims) {
     Tensor tensor = Tensor::Zeros(DataType::kFloat, dims);
