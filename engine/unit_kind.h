@@ -192,6 +192,8 @@ struct UnitRow {
     Reads<bool(Bottoms)> joins;
     // Set by Transpose only: output axis i is input axis result[i].
     Reads<Permutation()> permutation;
+    // Whether every element of the output is one of the first bottom's.
+    Reads<bool()> selects;
   } run;
 
   // How the software engine runs the unit in `exact` mode.

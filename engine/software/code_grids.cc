@@ -10,11 +10,12 @@ namespace {
 
 using math::StepKind;
 
-// Units that only move values keep them on their grid. Returns the operand before them.
+// Units that only move or select values keep them on their grid. Returns the operand before them.
 Operand BehindMoves(const Network& network, Operand operand) {
   while (operand.source == Operand::Source::kUnit) {
     const Unit& unit = network.units[operand.index];
-    if (!unit.kind->run.is_view && !unit.kind->run.permutation) break;
+    const auto& run = unit.kind->run;
+    if (!run.is_view && !run.permutation && !(run.selects && run.selects(unit.params.get()))) break;
     operand = unit.bottoms[0];
   }
   return operand;

@@ -149,6 +149,14 @@ math::PoolShape PoolShapeOf(const PoolingParams& p, const Dims& in, const Dims& 
           .window = WindowOf(p.h, p.w)};
 }
 
+// Whether each result is the maximum of elements: every window has one.
+bool Selects(const PoolingParams& p) {
+  const auto covers = [](const Along& a) {
+    return std::max(a.pad_before, a.pad_after) < a.kernel;
+  };
+  return p.mode == PoolingMode::kMax && covers(p.h) && covers(p.w) && covers(p.d);
+}
+
 math::AverageDivisor DivisorOf(const PoolingParams& p) {
   return p.exclude_padding ? math::AverageDivisor::kInside : math::AverageDivisor::kInsideAndPads;
 }
@@ -244,7 +252,7 @@ const UnitKindOf<PoolingParams>& Kind() {
       .bottoms = {1, 1, &rule::kPoolInputs},
       .judge = {.shape = Shape, .validate = Validate},
       .spell = {.fields = kFields, .complete = Complete, .mil = WriteMil},
-      .run = {.prepare = Prepare, .compute_then = Compute},
+      .run = {.prepare = Prepare, .compute_then = Compute, .selects = Selects},
       .exact = {.compute = Exact},
   });
   return kind;

@@ -7,18 +7,21 @@
 #include "engine/software/unit_program.h"
 #include "kernels/activation/neuron.h"
 #include "kernels/lowering.h"
+#include "kernels/pooling/pooling.h"
 #include "kernels/units/goc.h"
 
 namespace anemone {
 namespace {
 
-// What CodeGridOf() finds of round(clamp(x, low, high)) * scale + shift.
-std::optional<math::CodeGrid> GridOfSteps(double scale, float low, float high, double shift = 0) {
+// What CodeGridOf() finds of round(clamp(x, low, high)) * scale + shift, perhaps behind a pool.
+std::optional<math::CodeGrid> GridOfSteps(double scale, float low, float high, double shift = 0,
+                                          const PoolingParams* pool = nullptr) {
   NetworkBuilder c(**FindTarget("h16"), Route::kNetplist);
   const Operand x = c.AddInput("x", MakeDims(1, 2, 3, 4));
   const Operand clamped = Activated(c, NeuronType::kClampedReLU, x, low, high);
   const Operand rounded = Activated(c, NeuronType::kRoundNearest, clamped);
-  const Operand y = ScaleAndShift(c, rounded, scale, shift);
+  Operand y = ScaleAndShift(c, rounded, scale, shift);
+  if (pool != nullptr) y = c.Add(PoolingUnit(), *pool, {y});
   UnitProgram program;
   const absl::Status prepared = program.Prepare(c.network());
   EXPECT_TRUE(c.ok() && prepared.ok()) << c.status() << prepared;
@@ -42,6 +45,19 @@ TEST(CodeGrids, HaveAHalfOfTheirOwnForEachCode) {
   EXPECT_NE(GridOfSteps(256, 0, 255), std::nullopt);
   EXPECT_EQ(GridOfSteps(258, 0, 255), std::nullopt) << "the largest value is above 65504";
   EXPECT_EQ(GridOfSteps(512, -128, 10), std::nullopt) << "the least value is below -65504";
+}
+
+// A maximum of elements is one of them; padding is none if each window has an element.
+TEST(CodeGrids, OfMaximaOfElements) {
+  PoolingParams pool = {.h = {.kernel = 2, .stride = 1}, .w = {.kernel = 2, .pad_before = 1}};
+  const auto grid = [&] { return GridOfSteps(0.5, -128, 127, 0, &pool); };
+  EXPECT_EQ(grid(), (math::CodeGrid{0.5, -128}));
+  pool.mode = PoolingMode::kAvg;
+  EXPECT_EQ(grid(), std::nullopt);
+  pool.mode = PoolingMode::kMax;
+  EXPECT_TRUE(PoolingUnit().run.selects(&pool));
+  pool.w.pad_before = 2;  // a window of padding only
+  EXPECT_FALSE(PoolingUnit().run.selects(&pool));
 }
 
 }  // namespace
