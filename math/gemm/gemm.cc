@@ -14,6 +14,7 @@
 #define HWY_TARGET_INCLUDE "math/gemm/gemm.cc"
 #include "hwy/foreach_target.h"
 // hwy/foreach_target.h must come before the "-inl" headers.
+#include "math/core/sum-inl.h"
 #include "math/gemm/few_rows-inl.h"
 #include "math/gemm/gemm-inl.h"
 
@@ -107,6 +108,36 @@ void ComputeStreamed(const GemmOperands& g, int64_t row, int64_t rows, int64_t c
   }
 }
 
+// N = 1: the products of rows of A with one column. A is read in place.
+void ComputeDots(const GemmOperands& g, int64_t row, int64_t rows, int64_t /*column*/,
+                 int64_t /*columns*/) {
+  auto* const b = ThreadScratch<float>(ScratchUse::kRow, g.k);
+  auto* const panel = ThreadScratch<float>(ScratchUse::kPanelB, kBlockDepth * kPanelColumns);
+  for (int64_t first = 0; g.b_panels != nullptr && first < g.k; first += kBlockDepth) {
+    const int64_t depth = HWY_MIN(g.k - first, kBlockDepth);
+    FillPanel(*g.b_panels, 0, first, depth, panel);
+    for (int64_t k = 0; k < depth; ++k) b[first + k] = panel[k * kPanelColumns];
+  }
+  for (int64_t k = 0; g.b_panels == nullptr && k < g.k; ++k) b[k] = ToFloat(g.b[k * g.b_row]);
+  HWY_ALIGN float sums[kPanelColumns + kLanes];
+  for (int64_t i = 0; i < rows; i += kPanelColumns) {
+    const int64_t count = HWY_MIN(rows - i, kPanelColumns);
+    for (int64_t r = 0; r < count; ++r) {
+      const Half* const a = g.a + (row + i + r) * g.a_row;
+      sums[r] = FoldFixed(
+          g.k, 0.0f,
+          [&](int64_t k) HWY_ATTR { return hn::Mul(LoadHalf(a + k), hn::LoadU(DF(), b + k)); },
+          [&](int64_t k, int64_t rest) HWY_ATTR {
+            return hn::Mul(LoadHalfN(a + k, rest), LoadFloatN(b + k, rest));
+          },
+          [](VF x, VF y) HWY_ATTR { return hn::Add(x, y); });
+    }
+    StoreSums(sums, nullptr, g.bias == nullptr ? 0.0f : *g.bias, count,
+              g.c + (row + i) * g.c_row, g.c_row);
+  }
+  FinishRows(g, row, rows, 0, 1);
+}
+
 // Whether the instruction set widens Halfs while loading, at no extra cost.
 bool StreamsHalves() { return ANEMONE_MATH_NATIVE_HALF == 1; }
 
@@ -119,6 +150,7 @@ namespace anemone::math {
 
 HWY_EXPORT(ComputeBlock);
 HWY_EXPORT(ComputeStreamed);
+HWY_EXPORT(ComputeDots);
 HWY_EXPORT(StreamsHalves);
 
 struct PackedMatrix::State {
@@ -198,6 +230,9 @@ Way ChooseWay(const GemmShape& shape, const GemmOperands& g, int64_t copies) {
   const int64_t threads = ThreadCount();
   const BlockSize size{shape.m, shape.n};
   if (BytesPay(g)) return {MultiplyByBytes, CodesCut(g, copies, threads)};
+  if (shape.n == 1 && g.a_column == 1) {
+    return {HWY_DYNAMIC_DISPATCH(ComputeDots), ChooseStreamed(size, shape.k, copies, threads)};
+  }
   if (CodesPay(g)) return {MultiplyByCodes, CodesCut(g, copies, threads)};
   if (g.b_panels != nullptr && (shape.m <= kTileRows || (g.b_panels->form == WeightForm::kDense &&
                                                          HWY_DYNAMIC_DISPATCH(StreamsHalves)()))) {

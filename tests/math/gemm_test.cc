@@ -23,10 +23,16 @@ std::vector<Half> Reference(const GemmShape& s, const std::vector<Half>& a, cons
         };
         for (int64_t i = 0; i < s.m; ++i) {
           for (int64_t j = 0; j < s.n; ++j) {
-            float sum = 0;
+            // One column is the sum of partial sums, which are added as a tree.
+            float sums[32] = {};
+            const bool one_column = s.n == 1 && la.col == 1;
             for (int64_t k = 0; k < s.k; ++k) {
-              sum += ToFloat(a[at(la, i, k)]) * ToFloat(b[at(lb, k, j)]);
+              sums[one_column ? k % 32 : 0] += ToFloat(a[at(la, i, k)]) * ToFloat(b[at(lb, k, j)]);
             }
+            for (int64_t half = 16; one_column && half > 0; half /= 2) {
+              for (int64_t k = 0; k < half; ++k) sums[k] += sums[k + half];
+            }
+            float sum = sums[0];
             if (!bias.empty()) sum += bias[j];
             const Half rounded = ToHalf(sum);
             c[at(lc, i, j)] = relu && ToFloat(rounded) < 0 ? kHalfZero : rounded;
@@ -72,18 +78,22 @@ TEST(Gemm, EdgeSizes) {
     for (int64_t k : {1, 2, 15, 16, 17, 50, 383, 384, 385, 1000}) {
       CheckProduct(1, k, 50);
       CheckProduct(11, k, 50);
+      CheckProduct(11, k, 1);
     }
   });
 }
 
 TEST(Gemm, LargerThanEveryBlock) {
-  ForEachSimdTarget([] { CheckProduct(300, 40, 250); });
+  ForEachSimdTarget([] {
+    CheckProduct(300, 40, 250);
+    CheckProduct(300, 700, 1);
+  });
 }
 
 TEST(Gemm, SubnormalsLargeAndSpecialNumbers) {
   ForEachSimdTarget([] {
     for (Contents contents : {Contents::kSubnormal, Contents::kLarge, Contents::kSpecial})
-      CheckProduct(5, 37, 21, contents);
+      for (int64_t n : {1, 21}) CheckProduct(5, 37, n, contents);
   });
 }
 
