@@ -99,10 +99,9 @@ class PlainPart::Reader {
     for (const std::string& name : node.input()) {
       const auto found = places_.find(name);
       if (found == places_.end() && !name.empty()) return false;
-      if (!name.empty()) step.from.push_back(found->second);
+      step.from.push_back(name.empty() ? kLeftOut : found->second);
       inputs.push_back(name.empty() ? PlainValue() : values_[found->second]);
     }
-    if (step.from.size() != inputs.size()) return false;  // one in the middle is left out
     for (int i = 0; i < node.output_size(); ++i) {
       if (node.output(i).empty()) continue;
       std::optional<PlainStep> made = MakePlainStep(node, i, step.label, inputs);
@@ -120,6 +119,7 @@ class PlainPart::Reader {
     for (const size_t value : part_->outputs_) is_read[value] = true;
     for (auto step = part_->steps_.rbegin(); step != part_->steps_.rend(); ++step) {
       for (const size_t value : step->from) {
+        if (value == kLeftOut) continue;
         if (!is_read[value]) step->last_read.push_back(value);
         is_read[value] = true;
       }
@@ -169,7 +169,9 @@ absl::StatusOr<std::vector<Tensor>> PlainPart::Run(std::vector<Tensor> inputs) c
   std::vector<const Tensor*> operands;
   for (const Step& step : steps_) {
     operands.clear();
-    for (const size_t value : step.from) operands.push_back(at[value]);
+    for (const size_t value : step.from) {
+      operands.push_back(value == kLeftOut ? nullptr : at[value]);
+    }
     ANEMONE_ASSIGN_OR_RETURN(values[step.to], step.run(operands));
     // Memory that is free early is used again, and the system does not take it back.
     for (const size_t value : step.last_read) values[value] = Tensor();

@@ -40,9 +40,10 @@ class PlainPart {
   absl::StatusOr<std::vector<Tensor>> Run(std::vector<Tensor> inputs) const;
 
  private:
+  static constexpr size_t kLeftOut = ~size_t{0};
   struct Step {
     std::string label;         // of messages
-    std::vector<size_t> from;  // values
+    std::vector<size_t> from;  // values; kLeftOut: an input that the node does not have
     size_t to = 0;
     std::vector<size_t> last_read;  // values that no later step reads, and that are no outputs
     decltype(PlainStep::run) run;

@@ -15,6 +15,7 @@
 #include "importer/infer/places.h"
 #include "importer/read/tensor_reader.h"
 #include "importer/write/to_onnx.h"
+#include "provider/plain_choices.h"
 #include "provider/plain_indexed.h"
 #include "provider/plain_moves.h"
 #include "provider/plain_node.h"
@@ -196,9 +197,31 @@ Step Arithmetic(const PlainNode& node) {
   }
 }
 
-// Of integers, a division by zero traps.
+// Function<T>(a, b) of integers, whose constant divisors are positive: a division by zero traps.
+template <template <class> class F>
+Step Division(const PlainNode& node) {
+  const std::optional<Dims> divisors = node.Ints(1);
+  const auto divides = [](int64_t divisor) { return divisor > 0; };
+  if (!HasPair(node) || !divisors || !std::all_of(divisors->begin(), divisors->end(), divides)) {
+    return std::nullopt;
+  }
+  return node.type(0) == DataType::kInt32
+             ? EachPair<int32_t, int32_t>(node, node.type(0), F<int32_t>())
+             : EachPair<int64_t, int64_t>(node, node.type(0), F<int64_t>());
+}
+
 Step Div(const PlainNode& node) {
-  return IsReal(node.type(0)) ? Arithmetic<std::divides>(node) : std::nullopt;
+  return IsReal(node.type(0)) ? Arithmetic<std::divides>(node) : Division<std::divides>(node);
+}
+
+// The remainder has the sign of the divisor.
+template <class T>
+struct Remainder {
+  T operator()(T a, T b) const { return a % b < 0 ? a % b + b : a % b; }
+};
+
+Step Mod(const PlainNode& node) {
+  return node.Int("fmod", 0) == 0 ? Division<Remainder>(node) : std::nullopt;
 }
 
 template <template <class> class F>
@@ -246,57 +269,6 @@ Step Neg(const PlainNode& node) {
     return made;
   };
   return PlainStep{node.type(0), node.inputs[0].dims, run};
-}
-
-// The element of a constant of one element. ONNX Runtime may change the sign of a zero.
-std::optional<Tensor> ChosenElement(const PlainValue& value) {
-  const std::optional<Tensor>& constant = value.constant;
-  if (!constant || constant->elements() != 1 || BitsOf(constant->type()) > 64) return std::nullopt;
-  if (constant->type() == DataType::kFloat) {
-    const float number = constant->at<float>(0);
-    const bool is_minus_zero = number == 0 && std::signbit(number);
-    return is_minus_zero ? std::nullopt : constant;
-  }
-  return IsFloating(constant->type()) ? std::nullopt : constant;
-}
-
-template <size_t kBytes>
-void ChooseEach(const Tensor& condition, const std::byte* yes, const std::byte* no, std::byte* to) {
-  const std::byte* const asked = condition.bytes().data();
-  for (int64_t i = 0; i < condition.elements(); ++i) {
-    std::memcpy(to + i * kBytes, asked[i] != std::byte{0} ? yes : no, kBytes);
-  }
-}
-
-// Between two numbers: masks that are added to scores.
-Step Where(const PlainNode& node) {
-  if (!node.IsKnown() || node.inputs.size() != 3 || node.type(0) != DataType::kBool) {
-    return std::nullopt;
-  }
-  const auto yes = ChosenElement(node.inputs[1]), no = ChosenElement(node.inputs[2]);
-  if (!yes || !no || yes->type() != no->type()) return std::nullopt;
-  const std::optional<Dims> both = BroadcastDims(node.dims(1), node.dims(2));
-  if (BroadcastDims(node.dims(0), *both) != node.dims(0)) return std::nullopt;
-  const auto run = [yes = *yes, no = *no](Operands x) {
-    Tensor made = Tensor::Uninitialized(yes.type(), x[0]->dims());
-    const std::byte *const first = yes.bytes().data(), *const second = no.bytes().data();
-    auto* const to = made.mutable_data<std::byte>();
-    switch (BitsOf(yes.type())) {
-      case 8:
-        ChooseEach<1>(*x[0], first, second, to);
-        break;
-      case 16:
-        ChooseEach<2>(*x[0], first, second, to);
-        break;
-      case 32:
-        ChooseEach<4>(*x[0], first, second, to);
-        break;
-      default:
-        ChooseEach<8>(*x[0], first, second, to);
-    }
-    return made;
-  };
-  return PlainStep{yes->type(), node.inputs[0].dims, run};
 }
 
 // The rules of double are near ONNX Runtime's results: in the last places they depend on its order
@@ -405,7 +377,9 @@ constexpr PlainRule kPlainRules[] = {
     {"Add", Arithmetic<std::plus>},
     {"Sub", Arithmetic<std::minus>},
     {"Mul", Arithmetic<std::multiplies>},
+    {"Clip", ClipStep},
     {"Div", Div},
+    {"Mod", Mod},
     {"Exp", Exp},
     {"Softmax", Softmax},
     {"Equal", Comparison<std::equal_to>},
@@ -417,7 +391,7 @@ constexpr PlainRule kPlainRules[] = {
     {"Or", Logic<std::logical_or>},
     {"Not", Not},
     {"Neg", Neg},
-    {"Where", Where},
+    {"Where", WhereStep},
     {"ReduceSum", ReduceSum},
 };
 
