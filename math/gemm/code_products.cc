@@ -400,7 +400,9 @@ struct TileWay {
 HWY_INLINE TileWay WayOf(int bits, [[maybe_unused]] int64_t rows, [[maybe_unused]] bool vnni) {
   const bool four = bits == 4;
 #if HWY_TARGET == HWY_AVX3
-  if (vnni && rows > kTileRows) {
+  // Up to here, expanding 8-bit codes costs more than reading them once for every two rows.
+  constexpr int64_t kMostByteRows = 16;
+  if (vnni && rows > (four ? kTileRows : kMostByteRows)) {
     return {four ? ManyRowsTile<true, 4> : ManyRowsTile<true, 8>, CodeOrder::kPairs, false};
   }
   if (vnni) {
