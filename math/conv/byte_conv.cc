@@ -195,11 +195,35 @@ HWY_INLINE const ByteColumns* ColumnsOfPanels(const ConvBlock& block, const uint
   return columns;
 }
 
+// The last columns of the last panel of a block that are multiplied by themselves, along words: a
+// vector that has few columns takes as long as a full one.
+HWY_INLINE int64_t CountTail(const ConvBlock& block, int64_t words) {
+  constexpr int64_t kMostTail = 4, kLeastWords = 64;
+  const int64_t tail = block.positions % kLanes;
+  return tail <= kMostTail && words >= kLeastWords ? tail : 0;
+}
+
+// The words of these columns, one column after the other, in thread scratch.
+HWY_INLINE const uint32_t* TailWords(const ConvBlock& block, int64_t words, int64_t tail,
+                                     const uint32_t* b) {
+  auto* const x = ThreadScratch<uint32_t>(ScratchUse::kPanelA, tail * words);
+  const int64_t first = block.positions - tail, column = first % kPanelColumns;
+  const uint32_t* const from = b + (first - column) * words + column;
+  for (int64_t c = 0; c < tail; ++c) {
+    for (int64_t word = 0; word < words; ++word) {
+      x[c * words + word] = from[word * kPanelColumns + c];
+    }
+  }
+  return x;
+}
+
 void ComputeByteBlock(const ConvBlock& block) {
   const ConvGeometry& g = *block.geometry;
   const ByteRows& w = *block.bytes;
   const uint32_t* const b = UnfoldWords(block, w.words);
   const ByteColumns* const columns = ColumnsOfPanels(block, b, w.words);
+  const int64_t tail = CountTail(block, w.words), in_vectors = block.positions - tail;
+  const uint32_t* const x = TailWords(block, w.words, tail, b);
   const Epilogue rest = block.epilogue.rest();
   int64_t finished = 0;
   for (int64_t i = 0; i < block.channels; i += kTileRows) {
@@ -210,13 +234,17 @@ void ComputeByteBlock(const ConvBlock& block) {
                  .factor = w.zeros[channel + r],
                  .scale = w.scales[channel + r]};
     }
-    for (int64_t j = 0; j < block.positions; j += kPanelColumns) {
-      const int64_t width = HWY_MIN(block.positions - j, kPanelColumns);
-      const uint32_t* const a = w.codes.data() + channel * w.words;
+    const uint32_t* const a = w.codes.data() + channel * w.words;
+    for (int64_t j = 0; j < in_vectors; j += kPanelColumns) {
+      const int64_t width = HWY_MIN(in_vectors - j, kPanelColumns);
       // The weights of the next rows follow. The last columns prefetch them.
-      const bool fetches = j + kPanelColumns >= block.positions && i + kTileRows < block.channels;
+      const bool fetches = j + kPanelColumns >= in_vectors && i + kTileRows < block.channels;
       MultiplyBytes(w.words, a, w.words, b + j * w.words, rows, columns[j / kPanelColumns],
                     TileOf(block, i, height, j, width), fetches ? a + kTileRows * w.words : a);
+    }
+    if (tail > 0) {
+      MultiplyByteDots(w.words, a, w.words, x, w.words, rows, columns[in_vectors / kPanelColumns],
+                       in_vectors % kPanelColumns, TileOf(block, i, height, in_vectors, tail));
     }
     // The epilogue is slow for a few elements.
     const int64_t done = i + height - finished;

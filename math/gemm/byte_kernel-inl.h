@@ -12,6 +12,7 @@
 #endif
 
 #include <cstdint>
+#include <type_traits>
 
 #include "math/core/simd-inl.h"
 #include "math/gemm/code_grid.h"
@@ -30,6 +31,8 @@ HWY_INLINE VecI AddBytes(VecU codes, VecU x, VecI sum) {
   return sum;
 }
 
+using VSum = hn::Vec<hn::RebindToSigned<DF>>;
+
 // What a row and the columns of a panel add to the sums of a tile: its values are
 // (sum - row.term - column.term - row.factor * column.factor) * row.scale * column.scale.
 struct ByteRow {
@@ -43,18 +46,11 @@ struct ByteColumns {
   HWY_ALIGN float scales[kPanelColumns];
 };
 
-// Computes kRows rows of kVectors vectors of columns, from column `first` of the panel `b`,
-// [word][48], on. Rows of A are `a_step` words apart. Prefetches as much memory from `ahead` on as a
-// tile has words of A.
+// The sums of kRows rows of columns from `first` on before any word: what rows and columns add.
 template <int kRows, int kVectors>
-HWY_INLINE void ByteRegisterTile(int64_t words, const uint32_t* a, int64_t a_step,
-                                 const uint32_t* b, const ByteRow* rows, const ByteColumns& columns,
-                                 int64_t first, const HalfTile& to, const uint32_t* ahead) {
-  constexpr int64_t kAheadWords = 12;
-  const DF df;
-  const DU du;
+HWY_INLINE void BeginByteSums(const ByteRow* rows, const ByteColumns& columns, int64_t first,
+                              VSum (&sum)[kRows][kVectors]) {
   const hn::RebindToSigned<DF> di;
-  hn::Vec<decltype(di)> sum[kRows][kVectors];
   HWY_UNROLL(3)
   for (int v = 0; v < kVectors; ++v) {
     const auto terms = hn::Load(di, columns.terms + first + v * kLanes);
@@ -63,22 +59,14 @@ HWY_INLINE void ByteRegisterTile(int64_t words, const uint32_t* a, int64_t a_ste
       sum[r][v] = hn::Sub(hn::Set(di, -rows[r].term), terms);
     }
   }
-  const uint32_t* at = b + first;
-  for (int64_t word = 0; word < words; ++word, at += kPanelColumns) {
-    VU x[kVectors];
-    hwy::Prefetch(ahead + word * kTileRows);
-    HWY_UNROLL(3)
-    for (int v = 0; v < kVectors; ++v) {
-      hwy::Prefetch(at + kAheadWords * kPanelColumns + v * kLanes);
-      x[v] = hn::LoadU(du, at + v * kLanes);
-    }
-    HWY_UNROLL(8)
-    for (int r = 0; r < kRows; ++r) {
-      const VU y = hn::Set(du, a[r * a_step + word]);
-      HWY_UNROLL(3)
-      for (int v = 0; v < kVectors; ++v) sum[r][v] = AddBytes(x[v], y, sum[r][v]);
-    }
-  }
+}
+
+// Scales the sums and stores them.
+template <int kRows, int kVectors>
+HWY_INLINE void StoreByteSums(VSum (&sum)[kRows][kVectors], const ByteRow* rows,
+                              const ByteColumns& columns, int64_t first, const HalfTile& to) {
+  const DF df;
+  const hn::RebindToSigned<DF> di;
   VF values[kRows][kVectors];
   HWY_UNROLL(3)
   for (int v = 0; v < kVectors; ++v) {
@@ -103,6 +91,36 @@ HWY_INLINE void ByteRegisterTile(int64_t words, const uint32_t* a, int64_t a_ste
   }
 }
 
+// Computes kRows rows of kVectors vectors of columns, from column `first` of the panel `b`,
+// [word][48], on. Rows of A are `a_step` words apart. Prefetches as much memory from `ahead` on as a
+// tile has words of A.
+template <int kRows, int kVectors>
+HWY_INLINE void ByteRegisterTile(int64_t words, const uint32_t* a, int64_t a_step,
+                                 const uint32_t* b, const ByteRow* rows, const ByteColumns& columns,
+                                 int64_t first, const HalfTile& to, const uint32_t* ahead) {
+  constexpr int64_t kAheadWords = 12;
+  const DU du;
+  VSum sum[kRows][kVectors];
+  BeginByteSums(rows, columns, first, sum);
+  const uint32_t* at = b + first;
+  for (int64_t word = 0; word < words; ++word, at += kPanelColumns) {
+    VU x[kVectors];
+    hwy::Prefetch(ahead + word * kTileRows);
+    HWY_UNROLL(3)
+    for (int v = 0; v < kVectors; ++v) {
+      hwy::Prefetch(at + kAheadWords * kPanelColumns + v * kLanes);
+      x[v] = hn::LoadU(du, at + v * kLanes);
+    }
+    HWY_UNROLL(8)
+    for (int r = 0; r < kRows; ++r) {
+      const VU y = hn::Set(du, a[r * a_step + word]);
+      HWY_UNROLL(3)
+      for (int v = 0; v < kVectors; ++v) sum[r][v] = AddBytes(x[v], y, sum[r][v]);
+    }
+  }
+  StoreByteSums(sum, rows, columns, first, to);
+}
+
 template <int kRows>
 HWY_NOINLINE void ByteTile(int64_t words, const uint32_t* a, int64_t a_step, const uint32_t* b,
                            const ByteRow* rows, const ByteColumns& columns, const HalfTile& to,
@@ -117,20 +135,65 @@ HWY_NOINLINE void ByteTile(int64_t words, const uint32_t* a, int64_t a_step, con
   }
 }
 
+// Calls tile(count, row) for tiles of 8, 4, 2 and 1 rows, where `count` is a constant.
+template <class Tile>
+HWY_INLINE void InTilesOfRows(int64_t rows, const Tile& tile) {
+  int64_t row = 0;
+  for (; rows - row >= 8; row += 8) tile(std::integral_constant<int, 8>(), row);
+  if (rows - row >= 4) tile(std::integral_constant<int, 4>(), row), row += 4;
+  if (rows - row >= 2) tile(std::integral_constant<int, 2>(), row), row += 2;
+  if (rows > row) tile(std::integral_constant<int, 1>(), row);
+}
+
 // Multiplies to.rows rows of A by a panel of B, of which to.columns columns are used. `ahead`: what
 // to prefetch, or `a` itself.
 HWY_INLINE void MultiplyBytes(int64_t words, const uint32_t* a, int64_t a_step, const uint32_t* b,
                               const ByteRow* rows, const ByteColumns& columns, const HalfTile& to,
                               const uint32_t* ahead) {
-  int64_t row = 0;
-  const auto multiply = [&](auto count, const auto& tile) HWY_ATTR {
-    tile(words, a + row * a_step, a_step, b, rows + row, columns, to.From(row, 0), ahead);
-    row += count;
-  };
-  while (to.rows - row >= 8) multiply(8, ByteTile<8>);
-  if (to.rows - row >= 4) multiply(4, ByteTile<4>);
-  if (to.rows - row >= 2) multiply(2, ByteTile<2>);
-  if (to.rows > row) multiply(1, ByteTile<1>);
+  InTilesOfRows(to.rows, [&](auto count, int64_t row) HWY_ATTR {
+    ByteTile<decltype(count)::value>(words, a + row * a_step, a_step, b, rows + row, columns,
+                                      to.From(row, 0), ahead);
+  });
+}
+
+// The same with a few columns, `first` to `first` + to.columns of a panel, which are less than a
+// vector. Their words are one after the other, `x_step` apart. Vectors run along the words.
+template <int kRows>
+HWY_NOINLINE void ByteDotTile(int64_t words, const uint32_t* a, int64_t a_step, const uint32_t* x,
+                              int64_t x_step, const ByteRow* rows, const ByteColumns& columns,
+                              int64_t first, const HalfTile& to) {
+  const DU du;
+  const hn::RebindToSigned<DF> di;
+  HWY_ALIGN int32_t dots[kRows][kLanes] = {};
+  for (int64_t c = 0; c < to.columns; ++c, x += x_step) {
+    VSum sum[kRows];
+    HWY_UNROLL(8)
+    for (int r = 0; r < kRows; ++r) sum[r] = hn::Zero(di);
+    for (int64_t word = 0; word < words; word += kLanes) {
+      const auto mask = hn::FirstN(du, static_cast<size_t>(HWY_MIN(words - word, kLanes)));
+      const VU codes = hn::MaskedLoad(mask, du, x + word);
+      HWY_UNROLL(8)
+      for (int r = 0; r < kRows; ++r) {
+        sum[r] = AddBytes(codes, hn::MaskedLoad(mask, du, a + r * a_step + word), sum[r]);
+      }
+    }
+    HWY_UNROLL(8)
+    for (int r = 0; r < kRows; ++r) dots[r][c] = hn::GetLane(hn::SumOfLanes(di, sum[r]));
+  }
+  VSum sum[kRows][1];
+  BeginByteSums(rows, columns, first, sum);
+  HWY_UNROLL(8)
+  for (int r = 0; r < kRows; ++r) sum[r][0] = hn::Add(sum[r][0], hn::Load(di, dots[r]));
+  StoreByteSums(sum, rows, columns, first, to);
+}
+
+HWY_INLINE void MultiplyByteDots(int64_t words, const uint32_t* a, int64_t a_step,
+                                 const uint32_t* x, int64_t x_step, const ByteRow* rows,
+                                 const ByteColumns& columns, int64_t first, const HalfTile& to) {
+  InTilesOfRows(to.rows, [&](auto count, int64_t row) HWY_ATTR {
+    ByteDotTile<decltype(count)::value>(words, a + row * a_step, a_step, x, x_step, rows + row,
+                                         columns, first, to.From(row, 0));
+  });
 }
 
 // The codes of values on a grid, minus `base`: in the lowest bytes of the lanes.

@@ -232,6 +232,10 @@ TEST(ByteProductsTest, ConvolutionsAreExactSums) {
         check({.in_channels = 4, .in_h = 10, .in_w = 10, .out_channels = 8, .window = sparse});
         check({.in_channels = 3, .in_h = 4, .in_w = 40, .out_channels = 8, .window = thirds});
         check({.in_channels = 12, .in_h = 6, .in_w = 7, .out_channels = 10});
+        // The last vector of positions has one, and four.
+        check({.in_channels = 258, .in_h = 7, .in_w = 7, .out_channels = 15});
+        check({.in_channels = 32, .in_h = 6, .in_w = 6, .out_channels = 9, .window = same});
+        check({.in_channels = 257, .in_h = 1, .in_w = 17, .out_channels = 2});
         check({.batch = 2,
                .in_channels = 12,
                .in_h = 2,
