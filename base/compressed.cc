@@ -222,8 +222,8 @@ Compressed::Ptr Compressed::Part(int64_t first, int64_t count) const {
   if (AllZero(part->zero_points_)) part->zero_points_.clear();
   std::shared_ptr<const void> owner = codes_.owner();
   if (owner == nullptr) owner = std::make_shared<const Tensor>(codes_);
-  part->codes_ = Tensor::View(codes_.type(), {count}, codes_.bytes().subspan(first, count),
-                              std::move(owner));
+  part->codes_ =
+      Tensor::View(codes_.type(), {count}, codes_.bytes().subspan(first, count), std::move(owner));
   part->grid_ = within ? ScaleGrid::OfTensor(count) : ScaleGrid{rows, grid_.inner, 1, 0, 1, 0};
   return part;
 }

@@ -55,8 +55,7 @@ std::string RangeWarningText(const RangeWarning& warning, absl::string_view opti
   const std::string what =
       warning.enters
           ? absl::StrCat("above ", fp16::kLargest, ", the largest number of fp16, or NaN, and ",
-                         warning.count == 1 ? "enters" : "enter",
-                         " the engine as infinity")
+                         warning.count == 1 ? "enters" : "enter", " the engine as infinity")
           : "not finite, because the engine computes in fp16 or because an input is not finite; "
             "`anemone run --hazards` says where it starts";
   return absl::StrCat(which, what, RemedyText(warning, option, node));

@@ -65,9 +65,9 @@ class Compressed {
   // Takes the elements as a row-major matrix of `rows` x `columns` and returns its transpose.
   // Returns null if the scales run along neither axis of that matrix.
   Ptr Transposed(int64_t rows, int64_t columns) const;
-  // kAffine with codes of 8 bits: elements [first, first + count), which must exist. Their codes are
-  // not copied. Returns null for other forms, and unless the part is whole rows of elements that
-  // share a scale, or lies within one such row.
+  // kAffine with codes of 8 bits: elements [first, first + count), which must exist. Their codes
+  // are not copied. Returns null for other forms, and unless the part is whole rows of elements
+  // that share a scale, or lies within one such row.
   Ptr Part(int64_t first, int64_t count) const;
 
   CompressedForm form() const { return form_; }

@@ -151,9 +151,7 @@ math::PoolShape PoolShapeOf(const PoolingParams& p, const Dims& in, const Dims& 
 
 // Whether each result is the maximum of elements: every window has one.
 bool Selects(const PoolingParams& p) {
-  const auto covers = [](const Along& a) {
-    return std::max(a.pad_before, a.pad_after) < a.kernel;
-  };
+  const auto covers = [](const Along& a) { return std::max(a.pad_before, a.pad_after) < a.kernel; };
   return p.mode == PoolingMode::kMax && covers(p.h) && covers(p.w) && covers(p.d);
 }
 

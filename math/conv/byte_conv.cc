@@ -37,8 +37,8 @@ HWY_INLINE VU WordsAt(const CodesOf& codes_of, const Half* from, int64_t plane, 
   return JoinBytes(codes(0), codes(1), codes(2), codes(3));
 }
 
-// Converts `count` elements of up to four input channels: even[i] is the word of element 2 * i, and,
-// unless `odd` is null, odd[i] that of element 2 * i + 1.
+// Converts `count` elements of up to four input channels: even[i] is the word of element 2 * i,
+// and, unless `odd` is null, odd[i] that of element 2 * i + 1.
 HWY_INLINE void SplitWords(const CodesOf& codes_of, const Half* from, int64_t plane,
                            int64_t channels, int64_t count, uint32_t* even, uint32_t* odd) {
   const DU du;
@@ -227,14 +227,14 @@ void ComputeByteBlock(const ConvBlock& block) {
   const Epilogue rest = block.epilogue.rest();
   int64_t finished = 0;
   for (int64_t i = 0; i < block.channels; i += kTileRows) {
-    const int64_t height = HWY_MIN(block.channels - i, kTileRows), channel = block.channel + i;
+    const int64_t height = HWY_MIN(block.channels - i, kTileRows), row = block.first_row + block.channel + i;
     ByteRow rows[kTileRows];
     for (int64_t r = 0; r < height; ++r) {
-      rows[r] = {.term = -block.grid->low * w.sums[channel + r],
-                 .factor = w.zeros[channel + r],
-                 .scale = w.scales[channel + r]};
+      rows[r] = {.term = -block.grid->low * w.sums[row + r],
+                 .factor = w.zeros[row + r],
+                 .scale = w.scales[row + r]};
     }
-    const uint32_t* const a = w.codes.data() + channel * w.words;
+    const uint32_t* const a = w.codes.data() + row * w.words;
     for (int64_t j = 0; j < in_vectors; j += kPanelColumns) {
       const int64_t width = HWY_MIN(in_vectors - j, kPanelColumns);
       // The weights of the next rows follow. The last columns prefetch them.
@@ -274,7 +274,7 @@ bool BytesPay(const ConvGeometry& g, const CodedWeights* coded, std::optional<Co
   // With one or two channels, most of a word is empty.
   constexpr int64_t kLeastChannels = 3;
   if (!grid || coded == nullptr || coded->form != WeightForm::kAffine || coded->bits != 8 ||
-      g.groups != 1 || g.group_in < kLeastChannels || !g.dense_output() || g.depth() == 0 ||
+      (g.groups > 1 && g.group_out < kTileRows) || g.group_in < kLeastChannels || !g.dense_output() || g.depth() == 0 ||
       g.depth() > kMostByteTerms) {
     return false;
   }
@@ -286,12 +286,12 @@ bool BytesPay(const ConvGeometry& g, const CodedWeights* coded, std::optional<Co
 }
 
 ByteRows PackBytes(const ConvGeometry& g, const CodedWeights& coded) {
-  const int64_t taps = g.taps(), depth = g.depth();
+  const int64_t taps = g.taps(), depth = g.depth(), channels = g.groups * g.group_out;
   const int raise = coded.is_signed ? 0 : 128;  // of an unsigned code above the signed one
   ByteRows to;
   to.words = CeilDiv(g.group_in, kQuad) * taps;
-  to.codes = AlignedArray<uint32_t>(g.group_out * to.words);
-  for (int64_t channel = 0; channel < g.group_out; ++channel) {
+  to.codes = AlignedArray<uint32_t>(channels * to.words);
+  for (int64_t channel = 0; channel < channels; ++channel) {
     const std::byte* from = coded.codes + channel * depth;
     const int64_t index = coded.grid.IndexOf(channel * depth);
     const int zero = (coded.zero_points.empty() ? 0 : coded.zero_points[index]) - raise;

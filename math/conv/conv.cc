@@ -301,6 +301,7 @@ void RunPanels(const PackedConv::State& state, const Half* x, Half* y, const Epi
       block.bytes = &state.weights->bytes;
       block.grid = state.grid;
       block.first_panel = group * panels;
+      block.first_row = group * g.group_out;
       block.bias = state.bias.data() + group * g.group_out;
       block.x = x + copy * g.group_in * g.in_h * g.in_w;
       block.y = y + copy * g.group_out * g.y_plane;

@@ -175,6 +175,7 @@ struct ConvBlock {
   const ByteRows* bytes;         // kBytes
   std::optional<CodeGrid> grid;  // kBytes: of the input
   int64_t first_panel;           // first panel of the group in `weights`
+  int64_t first_row;             // first output channel of the group in `bytes`
   const float* bias;             // at the first channel of the group
   const Half* x;                 // at the first channel of the group
   Half* y;                       // at the first channel of the group

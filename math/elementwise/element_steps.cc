@@ -104,16 +104,14 @@ HWY_INLINE void ApplyShort(const ElementStep& step, bool is_last, VF (&x)[kVecto
   }
 }
 
-// The steps of a quantization (kernels/rewrites/quantize_pair.cc): values are multiplied, clamped to
-// integers of at most kMostOnGrid, rounded, and multiplied again.
+// The steps of a quantization (kernels/rewrites/quantize_pair.cc): values are multiplied, clamped
+// to integers of at most kMostOnGrid, rounded, and multiplied again.
 constexpr size_t kQuantizingSteps = 4;
 constexpr float kMostOnGrid = 511;
 HWY_INLINE bool AreQuantizing(absl::Span<const StepCall> calls) {
   if (calls.size() < kQuantizingSteps) return false;
   const ElementStep &scale = calls[0].step, &clamp = calls[1].step, &back = calls[3].step;
-  const auto is_limit = [](float x) {
-    return std::trunc(x) == x && std::fabs(x) <= kMostOnGrid;
-  };
+  const auto is_limit = [](float x) { return std::trunc(x) == x && std::fabs(x) <= kMostOnGrid; };
   return scale.kind == StepKind::kAffine && scale.second == 0 && clamp.kind == StepKind::kClamp &&
          is_limit(clamp.first) && is_limit(clamp.second) && clamp.first <= 0 && clamp.second >= 0 &&
          calls[2].step.kind == StepKind::kRound && back.kind == StepKind::kAffine &&

@@ -92,8 +92,8 @@ HWY_INLINE void StoreByteSums(VSum (&sum)[kRows][kVectors], const ByteRow* rows,
 }
 
 // Computes kRows rows of kVectors vectors of columns, from column `first` of the panel `b`,
-// [word][48], on. Rows of A are `a_step` words apart. Prefetches as much memory from `ahead` on as a
-// tile has words of A.
+// [word][48], on. Rows of A are `a_step` words apart. Prefetches as much memory from `ahead` on as
+// a tile has words of A.
 template <int kRows, int kVectors>
 HWY_INLINE void ByteRegisterTile(int64_t words, const uint32_t* a, int64_t a_step,
                                  const uint32_t* b, const ByteRow* rows, const ByteColumns& columns,
@@ -152,7 +152,7 @@ HWY_INLINE void MultiplyBytes(int64_t words, const uint32_t* a, int64_t a_step, 
                               const uint32_t* ahead) {
   InTilesOfRows(to.rows, [&](auto count, int64_t row) HWY_ATTR {
     ByteTile<decltype(count)::value>(words, a + row * a_step, a_step, b, rows + row, columns,
-                                      to.From(row, 0), ahead);
+                                     to.From(row, 0), ahead);
   });
 }
 
@@ -192,7 +192,7 @@ HWY_INLINE void MultiplyByteDots(int64_t words, const uint32_t* a, int64_t a_ste
                                  const ByteColumns& columns, int64_t first, const HalfTile& to) {
   InTilesOfRows(to.rows, [&](auto count, int64_t row) HWY_ATTR {
     ByteDotTile<decltype(count)::value>(words, a + row * a_step, a_step, x, x_step, rows + row,
-                                         columns, first, to.From(row, 0));
+                                        columns, first, to.From(row, 0));
   });
 }
 

@@ -127,13 +127,12 @@ void ComputeDots(const GemmOperands& g, int64_t row, int64_t rows, int64_t /*col
       sums[r] = FoldFixed(
           g.k, 0.0f,
           [&](int64_t k) HWY_ATTR { return hn::Mul(LoadHalf(a + k), hn::LoadU(DF(), b + k)); },
-          [&](int64_t k, int64_t rest) HWY_ATTR {
-            return hn::Mul(LoadHalfN(a + k, rest), LoadFloatN(b + k, rest));
-          },
+          [&](int64_t k, int64_t rest)
+              HWY_ATTR { return hn::Mul(LoadHalfN(a + k, rest), LoadFloatN(b + k, rest)); },
           [](VF x, VF y) HWY_ATTR { return hn::Add(x, y); });
     }
-    StoreSums(sums, nullptr, g.bias == nullptr ? 0.0f : *g.bias, count,
-              g.c + (row + i) * g.c_row, g.c_row);
+    StoreSums(sums, nullptr, g.bias == nullptr ? 0.0f : *g.bias, count, g.c + (row + i) * g.c_row,
+              g.c_row);
   }
   FinishRows(g, row, rows, 0, 1);
 }

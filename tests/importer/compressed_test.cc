@@ -174,9 +174,8 @@ TEST(CompressedTest, IntegersTimesScalesStayCompressed) {
                         Case{{40, 30}, {1, 40, 30}, 0}}) {
     SCOPED_TRACE(testing::PrintToString(c.scales) + " " + testing::PrintToString(c.dims));
     for (const char* product : {"Mul(f, s)", "Mul(s, f)"}) {
-      onnx::ModelProto model =
-          ParseModel(absl::StrCat("agraph (float x) => (float y) { f = Cast<to = 1>(q) w = ",
-                                  product, " y = Add(x, w) }"));
+      onnx::ModelProto model = ParseModel(absl::StrCat(
+          "agraph (float x) => (float y) { f = Cast<to = 1>(q) w = ", product, " y = Add(x, w) }"));
       AddInitializer(model, "q", TensorProto::INT8, c.dims, Bytes(Count(c.dims)));
       AddInitializer(model, "s", TensorProto::FLOAT, c.scales, Scales(Count(c.scales)));
       const Model ours = ExpectSameOnOrt(model);

@@ -80,14 +80,6 @@ class ConstantNodeMaker {
     model_.mutable_graph()->mutable_initializer()->rbegin()->set_name(name);
     node_.add_input(name);
   }
-  // Any elements of int8 or uint8.
-  Tensor Bytes(DataType type, const Dims& dims) {
-    Tensor tensor = Tensor::Zeros(type, dims);
-    for (int64_t i = 0; i < tensor.elements(); ++i) {
-      tensor.mutable_data<uint8_t>()[i] = static_cast<uint8_t>(Number(0, 255));
-    }
-    return tensor;
-  }
   // Floats of [-1, 1], whose sums ONNX Runtime computes with a small error.
   void Near(const Dims& dims) {
     Tensor tensor = Tensor::Zeros(DataType::kFloat, dims);
@@ -105,6 +97,21 @@ class ConstantNodeMaker {
       indices.mutable_data<int64_t>()[i] = index_at(i);
     }
     Input(indices);
+  }
+  // The inputs of a DequantizeLinear, with one scale or one for each element of an axis.
+  void Dequantize() {
+    const Dims dims = AnyDims();
+    const DataType type = OneOf({DataType::kInt32, DataType::kInt8, DataType::kUInt8});
+    const bool is_int32 = type == DataType::kInt32;
+    is_int32 ? Input(type, dims) : Input(Bytes(type, dims));
+    Dims scales = Coin() ? Dims{} : Dims{1};
+    if (!dims.empty() && Coin()) {
+      const int64_t axis = AxisOf(dims);
+      scales = {dims[axis]};
+      Set("axis", FromEitherEnd(axis, static_cast<int64_t>(dims.size())));
+    }
+    Input(DataType::kFloat, scales);
+    if (Coin()) Input(is_int32 ? Tensor::Zeros(type, scales) : Bytes(type, scales));
   }
   void Set(const std::string& name, int64_t value) {
     AddAttribute(name, onnx::AttributeProto::INT).set_i(value);
@@ -140,6 +147,15 @@ class ConstantNodeMaker {
     attribute.set_name(name);
     attribute.set_type(type);
     return attribute;
+  }
+
+  // Any elements of int8 or uint8.
+  Tensor Bytes(DataType type, const Dims& dims) {
+    Tensor tensor = Tensor::Zeros(type, dims);
+    for (int64_t i = 0; i < tensor.elements(); ++i) {
+      tensor.mutable_data<uint8_t>()[i] = static_cast<uint8_t>(Number(0, 255));
+    }
+    return tensor;
   }
 
   double AnyNumber(DataType type) {

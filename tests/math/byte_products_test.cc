@@ -169,7 +169,8 @@ void CheckConv(const CodeGrid& grid, const ConvShape& s, bool is_signed, bool ha
   SCOPED_TRACE(testing::Message() << s.in_channels << " -> " << s.out_channels << ", " << s.in_h
                                   << " x " << s.in_w << ", kernel " << v.kernel_h << " x "
                                   << v.kernel_w << ", from " << grid.low);
-  const int64_t taps = v.kernel_h * v.kernel_w, depth = s.in_channels * taps;
+  const int64_t taps = v.kernel_h * v.kernel_w, group_in = s.in_channels / s.groups;
+  const int64_t depth = group_in * taps;
   const std::vector<int> codes = Codes(s.batch * s.in_channels * s.in_h * s.in_w, 1);
   const ByteWeights w(s.out_channels, depth, is_signed, has_zeros, 2);
   const std::vector<float> bias = Floats(s.out_channels, 3);
@@ -182,7 +183,8 @@ void CheckConv(const CodeGrid& grid, const ConvShape& s, bool is_signed, bool ha
       const int64_t y = i * v.stride_h - v.pad_top + k % taps / v.kernel_w * v.dilation_h;
       const int64_t x = j * v.stride_w - v.pad_left + k % v.kernel_w * v.dilation_w;
       if (y < 0 || y >= s.in_h || x < 0 || x >= s.in_w) continue;
-      const int64_t plane = map / s.out_channels * s.in_channels + k / taps;
+      const int64_t group = o / (s.out_channels / s.groups);
+      const int64_t plane = map / s.out_channels * s.in_channels + group * group_in + k / taps;
       sum += (grid.low + codes[(plane * s.in_h + y) * s.in_w + x]) *
              (w.codes[o * depth + k] - w.zeros[o]);
     }
@@ -232,6 +234,13 @@ TEST(ByteProductsTest, ConvolutionsAreExactSums) {
         check({.in_channels = 4, .in_h = 10, .in_w = 10, .out_channels = 8, .window = sparse});
         check({.in_channels = 3, .in_h = 4, .in_w = 40, .out_channels = 8, .window = thirds});
         check({.in_channels = 12, .in_h = 6, .in_w = 7, .out_channels = 10});
+        check({.batch = 2,
+               .in_channels = 12,
+               .in_h = 7,
+               .in_w = 9,
+               .out_channels = 27,
+               .groups = 3,
+               .window = same});
         // The last vector of positions has one, and four.
         check({.in_channels = 258, .in_h = 7, .in_w = 7, .out_channels = 15});
         check({.in_channels = 32, .in_h = 6, .in_w = 6, .out_channels = 9, .window = same});

@@ -65,9 +65,9 @@ TEST(RangeWatch, ASessionKeepsTheWarningsOfItsRuns) {
 
 // A quantization clips what enters the engine as infinity, so that no value is infinite behind it.
 TEST(RangeWatch, ANanBeforeAQuantizationEntersAsInfinity) {
-  auto session = Session::LoadBytes(BytesOfText(
-      "(float[3] x) => (float[3] y) <float s = {0.5}, int8 z = {0}> "
-      "{ q = QuantizeLinear(x, s, z) d = DequantizeLinear(q, s, z) y = Neg(d) }"));
+  auto session = Session::LoadBytes(
+      BytesOfText("(float[3] x) => (float[3] y) <float s = {0.5}, int8 z = {0}> "
+                  "{ q = QuantizeLinear(x, s, z) d = DequantizeLinear(q, s, z) y = Neg(d) }"));
   ASSERT_TRUE(session.ok()) << session.status();
   const auto outputs = session->Run({{"x", Tensor::Floats({3}, {1, NAN, 3})}});
   ASSERT_TRUE(outputs.ok()) << outputs.status();
