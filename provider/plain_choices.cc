@@ -1,7 +1,6 @@
 #include "provider/plain_choices.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -43,15 +42,15 @@ template <class T>
 Step ChoosePlaces(const PlainNode& node, const Sizes& both) {
   std::optional<Sizes> dims = BroadcastDims(node.dims(0), both);
   if (!dims) return std::nullopt;
-  std::array<StridedView, 3> views;
-  for (size_t i = 0; i < 3; ++i) views[i] = BroadcastView(node.dims(i), dims->size());
-  const auto run = [dims = *dims, type = node.type(1), views](Operands x) {
+  const auto view = [&](size_t i) { return BroadcastView(node.dims(i), dims->size()); };
+  const auto run = [dims = *dims, type = node.type(1), asks = view(0), a = view(1),
+                    b = view(2)](Operands x) {
     Tensor made = Tensor::Uninitialized(type, dims);
     auto* const to = made.mutable_data<T>();
     const std::byte* const asked = x[0]->bytes().data();
     const Tensor yes = WrittenOut<T>(*x[1]), no = WrittenOut<T>(*x[2]);
     const T *const first = yes.data<T>().data(), *const second = no.data<T>().data();
-    ForEachRow<3>(dims, {&views[0], &views[1], &views[2]},
+    ForEachRow<3>(dims, {&asks, &a, &b},
                   [&](int64_t at, const auto& from, const auto& steps, int64_t count) {
                     for (int64_t i = 0; i < count; ++i) {
                       to[at + i] = asked[from[0] + i * steps[0]] != std::byte{0}

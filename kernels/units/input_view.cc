@@ -164,7 +164,9 @@ const UnitKindOf<InputViewParams>& Kind() {
       .permuted = Permuted,
       .judge = {.shape = Shape, .validate = Validate, .warn = Warn},
       .spell = {.fields = kFields, .mil = WriteMil},
-      .run = {.prepare = Prepare, .compute = Compute},
+      .run = {.prepare = Prepare,
+              .compute = Compute,
+              .selects = [](const InputViewParams&) { return true; }},
       .exact = {.compute = Exact, .slices_width = SlicesWidth},
   });
   return kind;

@@ -227,7 +227,8 @@ void ComputeByteBlock(const ConvBlock& block) {
   const Epilogue rest = block.epilogue.rest();
   int64_t finished = 0;
   for (int64_t i = 0; i < block.channels; i += kTileRows) {
-    const int64_t height = HWY_MIN(block.channels - i, kTileRows), row = block.first_row + block.channel + i;
+    const int64_t height = HWY_MIN(block.channels - i, kTileRows),
+                  row = block.first_row + block.channel + i;
     ByteRow rows[kTileRows];
     for (int64_t r = 0; r < height; ++r) {
       rows[r] = {.term = -block.grid->low * w.sums[row + r],
@@ -274,8 +275,8 @@ bool BytesPay(const ConvGeometry& g, const CodedWeights* coded, std::optional<Co
   // With one or two channels, most of a word is empty.
   constexpr int64_t kLeastChannels = 3;
   if (!grid || coded == nullptr || coded->form != WeightForm::kAffine || coded->bits != 8 ||
-      (g.groups > 1 && g.group_out < kTileRows) || g.group_in < kLeastChannels || !g.dense_output() || g.depth() == 0 ||
-      g.depth() > kMostByteTerms) {
+      (g.groups > 1 && g.group_out < kTileRows) || g.group_in < kLeastChannels ||
+      !g.dense_output() || g.depth() == 0 || g.depth() > kMostByteTerms) {
     return false;
   }
   const int least = coded->is_signed ? -128 : 0;

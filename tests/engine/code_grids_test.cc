@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <optional>
 
 #include "engine/software/unit_program.h"
@@ -9,19 +10,22 @@
 #include "kernels/lowering.h"
 #include "kernels/pooling/pooling.h"
 #include "kernels/units/goc.h"
+#include "kernels/units/input_view.h"
 
 namespace anemone {
 namespace {
 
-// What CodeGridOf() finds of round(clamp(x, low, high)) * scale + shift, perhaps behind a pool.
+using Behind = std::function<Operand(NetworkBuilder&, const Operand&)>;
+
+// What CodeGridOf() finds of round(clamp(x, low, high)) * scale + shift, perhaps behind a unit.
 std::optional<math::CodeGrid> GridOfSteps(double scale, float low, float high, double shift = 0,
-                                          const PoolingParams* pool = nullptr) {
+                                          const Behind& behind = nullptr) {
   NetworkBuilder c(**FindTarget("h16"), Route::kNetplist);
   const Operand x = c.AddInput("x", MakeDims(1, 2, 3, 4));
   const Operand clamped = Activated(c, NeuronType::kClampedReLU, x, low, high);
   const Operand rounded = Activated(c, NeuronType::kRoundNearest, clamped);
   Operand y = ScaleAndShift(c, rounded, scale, shift);
-  if (pool != nullptr) y = c.Add(PoolingUnit(), *pool, {y});
+  if (behind) y = behind(c, y);
   UnitProgram program;
   const absl::Status prepared = program.Prepare(c.network());
   EXPECT_TRUE(c.ok() && prepared.ok()) << c.status() << prepared;
@@ -50,7 +54,11 @@ TEST(CodeGrids, HaveAHalfOfTheirOwnForEachCode) {
 // A maximum of elements is one of them; padding is none if each window has an element.
 TEST(CodeGrids, OfMaximaOfElements) {
   PoolingParams pool = {.h = {.kernel = 2, .stride = 1}, .w = {.kernel = 2, .pad_before = 1}};
-  const auto grid = [&] { return GridOfSteps(0.5, -128, 127, 0, &pool); };
+  const auto grid = [&] {
+    return GridOfSteps(0.5, -128, 127, 0, [&](NetworkBuilder& c, const Operand& y) {
+      return c.Add(PoolingUnit(), pool, {y});
+    });
+  };
   EXPECT_EQ(grid(), (math::CodeGrid{0.5, -128}));
   pool.mode = PoolingMode::kAvg;
   EXPECT_EQ(grid(), std::nullopt);
@@ -58,6 +66,13 @@ TEST(CodeGrids, OfMaximaOfElements) {
   EXPECT_TRUE(PoolingUnit().run.selects(&pool));
   pool.w.pad_before = 2;  // a window of padding only
   EXPECT_FALSE(PoolingUnit().run.selects(&pool));
+}
+
+TEST(CodeGrids, OfParts) {
+  const auto part = [](NetworkBuilder& c, const Operand& y) {
+    return Sliced(c, y, Axis::kW, 1, 2);
+  };
+  EXPECT_EQ(GridOfSteps(0.5, -128, 127, 0, part), (math::CodeGrid{0.5, -128}));
 }
 
 }  // namespace
