@@ -220,7 +220,7 @@ struct TileCut {
     constexpr int64_t kWeights = 9, kInput = 45, kOutput = 18;  // for 36 points
     const int64_t tiles = CeilDiv(Tiles(g), runs), points = Points(g);
     const int64_t outputs = CeilDiv(ChannelParts(g), channels) * kPartChannels;
-    return g.group_in * outputs * (tiles * points / 16 + kWeights * points / 36) +
+    return g.group_in * outputs * points * (tiles * 36 + kWeights * 16) / (16 * 36) +
            tiles * (g.group_in * kInput + outputs * kOutput) * points / 36;
   }
 };

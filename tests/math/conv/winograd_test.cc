@@ -149,6 +149,16 @@ TEST(Winograd, LargeNumbersDoNotSpread) {
   }
 }
 
+// Transforming the weights of a short row costs as much as the products that it saves.
+TEST(Winograd, IsNotForShortRows) {
+  const auto kind = [](int64_t width) {
+    const ConvShape s{1, 256, 1, width, 192, 1, {.kernel_w = 5, .pad_left = 2, .pad_right = 2}};
+    return PackConv(s, ConvWeightsOf(s), {}).state().weights->kind;
+  };
+  EXPECT_NE(kind(12), ConvKind::kWinograd);
+  EXPECT_EQ(kind(64), ConvKind::kWinograd);
+}
+
 TEST(Winograd, IsNotForLargeWeights) {
   const ConvShape s{1, 32, 16, 16, 32, 1, Pads(1, 1, 1, 1)};
   std::vector<Half> w = ConvWeightsOf(s);
