@@ -77,6 +77,22 @@ HWY_INLINE VI ZeroPoints(const WeightPanels& w, int64_t entry) {
   return hn::PromoteTo(di, hn::LoadU(hn::Rebind<uint8_t, DI>(), w.zero_points.data() + entry));
 }
 
+// Memory that is prefetched into the second-level cache, some lines with each tile of rows.
+class FarAhead {
+ public:
+  template <class T>
+  FarAhead(const T* from, int64_t count, int64_t tiles)
+      : at_(reinterpret_cast<const char*>(from)),
+        lines_(CeilDiv(CeilDiv(count * static_cast<int64_t>(sizeof(T)), kLineBytes), tiles)) {}
+  HWY_INLINE void Next() {
+    for (int64_t i = 0; i < lines_; ++i, at_ += kLineBytes) __builtin_prefetch(at_, 0, 2);
+  }
+
+ private:
+  const char* at_;
+  int64_t lines_;
+};
+
 // ---- Few rows: the codes are read once, as they are stored. ----
 
 // Adds the products of a word of codes of kVectors vectors of columns with one row.
@@ -203,9 +219,13 @@ HWY_INLINE void CodeColumns(const WeightPanels& w, int64_t panel, int64_t inside
 template <CodeOrder kOrder, int kBits>
 HWY_NOINLINE void FewRowsTile(const WeightPanels& w, int64_t panel, const CodeRows& a, int64_t rows,
                               float* tile) {
+  // The first rows read the codes of this panel into the cache, the others those of the next one.
+  const int64_t words = w.words() * kPanelColumns;
+  FarAhead next(w.codes.data() + (panel + 1) * words, words, HWY_MAX(rows / 2 - 1, 1));
   for (int64_t inside = 0; inside < kPanelColumns; inside += 3 * kLanes) {
     int64_t row = 0;
     for (; row + 2 <= rows; row += 2) {
+      if (kBits == 8 && row > 0) next.Next();
       CodeColumns<kOrder, kBits, 2, 3>(w, panel, inside, a, row, tile);
     }
     if (row < rows) CodeColumns<kOrder, kBits, 1, 3>(w, panel, inside, a, row, tile);
@@ -257,22 +277,6 @@ HWY_INLINE void ExpandPairs(const WeightPanels& w, const CodeRows& a, const Pane
     to += count * kPairs * kPanelColumns;
   }
 }
-
-// Memory that is prefetched into the second-level cache, some lines with each tile of rows.
-class FarAhead {
- public:
-  template <class T>
-  FarAhead(const T* from, int64_t count, int64_t tiles)
-      : at_(reinterpret_cast<const char*>(from)),
-        lines_(CeilDiv(CeilDiv(count * static_cast<int64_t>(sizeof(T)), kLineBytes), tiles)) {}
-  HWY_INLINE void Next() {
-    for (int64_t i = 0; i < lines_; ++i, at_ += kLineBytes) __builtin_prefetch(at_, 0, 2);
-  }
-
- private:
-  const char* at_;
-  int64_t lines_;
-};
 
 // The weights that follow a part in memory, those of the next part. The products of a part take so
 // long that the processor does not prefetch them by itself.
