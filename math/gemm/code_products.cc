@@ -219,13 +219,13 @@ HWY_INLINE void CodeColumns(const WeightPanels& w, int64_t panel, int64_t inside
 template <CodeOrder kOrder, int kBits>
 HWY_NOINLINE void FewRowsTile(const WeightPanels& w, int64_t panel, const CodeRows& a, int64_t rows,
                               float* tile) {
-  // The first rows read the codes of this panel into the cache, the others those of the next one.
+  // If there are many rows, they fetch the codes of the next panel, a few lines with every two.
   const int64_t words = w.words() * kPanelColumns;
   FarAhead next(w.codes.data() + (panel + 1) * words, words, HWY_MAX(rows / 2 - 1, 1));
   for (int64_t inside = 0; inside < kPanelColumns; inside += 3 * kLanes) {
     int64_t row = 0;
     for (; row + 2 <= rows; row += 2) {
-      if (kBits == 8 && row > 0) next.Next();
+      if (rows > kTileRows && row > 0) next.Next();
       CodeColumns<kOrder, kBits, 2, 3>(w, panel, inside, a, row, tile);
     }
     if (row < rows) CodeColumns<kOrder, kBits, 1, 3>(w, panel, inside, a, row, tile);
