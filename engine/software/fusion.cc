@@ -87,6 +87,18 @@ void Append(const Network& network, std::vector<Chain>& ending) {
   }
 }
 
+void MarkInner(const Network& network, absl::Span<const int> readers, Chain& chain) {
+  for (Link& link : chain) {
+    const Operand result = {Operand::Source::kUnit, link.unit};
+    int inside = 0;
+    for (const Link& other : chain) {
+      const std::vector<Operand>& bottoms = network.units[other.unit].bottoms;
+      inside += static_cast<int>(std::count(bottoms.begin(), bottoms.end(), result));
+    }
+    link.is_inner = inside > 0 && inside == readers[link.unit];
+  }
+}
+
 // The largest part of a tensor that the units of a chain can process at once.
 enum class Part {
   kAny,    // every operand has the output's dims, or one element
@@ -152,7 +164,7 @@ Steps::Steps(absl::Span<const UnitCall> units)
     calls_[i] = {.step = step.step,
                  .x = Known(i, step.x, x_[i]),
                  .z = Known(i, step.z, z_[i]),
-                 .to = unit.out.data};
+                 .to = unit.is_inner ? nullptr : unit.out.data};
     for (size_t k = 0; k < i; ++k) {
       if (calls_[k].to == unit.out.data) calls_[k].to = nullptr;
     }
@@ -284,11 +296,12 @@ std::vector<Chain> FuseUnits(const Network& network, const Views& views, bool fu
     if (before >= 0 && ending[before].size() < kLongest) {
       ending[i] = std::exchange(ending[before], {});
     }
-    ending[i].push_back({i, i});
+    ending[i].push_back({i, i, false});
     for (Link& link : ending[i]) link.place = i;
   }
   if (fuse) Append(network, ending);
   std::erase_if(ending, [](const Chain& chain) { return chain.empty(); });
+  for (Chain& chain : ending) MarkInner(network, readers, chain);
   return ending;
 }
 

@@ -18,9 +18,11 @@
 namespace anemone {
 
 // A unit of a chain. It writes to the memory of unit `place`: itself, or a later unit of the chain,
-// which is the only reader and updates the values in place.
+// which is the only reader and updates the values in place. If only units of the chain read the
+// result (`is_inner`), it need not be written at all.
 struct Link {
   int unit, place;
+  bool is_inner = false;
 };
 // The units have outputs of the same dims. A chain runs at the position of its last unit: every
 // operand is available by then, and no unit before that position reads a result of the chain.
@@ -36,6 +38,7 @@ struct UnitCall {
   const void* prepared = nullptr;
   absl::InlinedVector<ConstView, 4> in;
   View out;
+  bool is_inner = false;  // see Link
 };
 
 // Runs the units. The results have the same bits as if the units ran one after the other.

@@ -184,6 +184,7 @@ RunMemory UnitProgram::MakeMemory(Arena taken) const {
       UnitCall& call = calls[i];
       call.unit = &unit;
       call.prepared = prepared[chain[i].unit].get();
+      call.is_inner = chain[i].is_inner;
       call.in.resize(unit.bottoms.size());
       for (size_t k = 0; k < call.in.size(); ++k) {
         const Operand& operand = unit.bottoms[k];

@@ -39,13 +39,44 @@ struct Product {
     const auto by_zero = hn::Or(hn::Eq(x, hn::Zero(df)), hn::Eq(y, hn::Zero(df)));
     return hn::IfThenElse(hn::And(is_none, by_zero), hn::Zero(df), product);
   }
-  // Four vectors at once. If their sum is not a NaN, none of the products is a NaN.
-  HWY_INLINE void Four(const VF (&x)[4], const VF (&y)[4], VF (&to)[4]) const {
-    HWY_UNROLL(4)
-    for (int i = 0; i < 4; ++i) to[i] = hn::Mul(x[i], y[i]);
-    const VF sum = hn::Add(hn::Add(to[0], to[1]), hn::Add(to[2], to[3]));
-    if (HWY_LIKELY(hn::AllFalse(DF(), hn::IsNaN(sum)))) return;
-    for (int i = 0; i < 4; ++i) to[i] = (*this)(x[i], y[i]);
+  // Several vectors at once. If their sum is not a NaN, none of the products is a NaN. `to` may be
+  // `x`.
+  template <size_t kCount>
+  HWY_INLINE void All(const VF (&x)[kCount], const VF (&y)[kCount], VF (&to)[kCount]) const {
+    VF products[kCount];
+    HWY_UNROLL(8)
+    for (size_t i = 0; i < kCount; ++i) products[i] = hn::Mul(x[i], y[i]);
+    if (HWY_LIKELY(HaveNoNan(products))) {
+      HWY_UNROLL(8)
+      for (size_t i = 0; i < kCount; ++i) to[i] = products[i];
+    } else {
+      for (size_t i = 0; i < kCount; ++i) to[i] = (*this)(x[i], y[i]);
+    }
+  }
+  // False also if the sum of the numbers is a NaN.
+  template <size_t kCount>
+  static HWY_INLINE bool HaveNoNan(const VF (&x)[kCount]) {
+    VF sums[2] = {x[0], hn::Zero(DF())};
+    HWY_UNROLL(8)
+    for (size_t i = 1; i < kCount; ++i) sums[i % 2] = hn::Add(sums[i % 2], x[i]);
+    return hn::AllFalse(DF(), hn::IsNaN(hn::Add(sums[0], sums[1])));
+  }
+};
+
+// max(x, 0) + Half(min(x, 0) * slope), with the product of Product.
+struct PRelu {
+  // As the sum of +0 and a number that is rounded to Half first, no result is -0.
+  static HWY_INLINE VF Choose(VF x, VF product) {
+    const VF y = hn::IfThenElse(hn::Lt(x, hn::Zero(DF())), product, x);
+    return hn::IfThenZeroElse(hn::Le(hn::Abs(y), hn::Set(DF(), 0x1p-25f)), y);
+  }
+  HWY_INLINE VF operator()(VF x, VF slope) const { return Choose(x, Product()(x, slope)); }
+  template <size_t kCount>
+  HWY_INLINE void All(const VF (&x)[kCount], const VF (&slope)[kCount], VF (&to)[kCount]) const {
+    HWY_UNROLL(8)
+    for (size_t i = 0; i < kCount; ++i) to[i] = Choose(x[i], hn::Mul(x[i], slope[i]));
+    if (HWY_LIKELY(Product::HaveNoNan(to))) return;
+    for (size_t i = 0; i < kCount; ++i) to[i] = (*this)(x[i], slope[i]);
   }
 };
 
@@ -53,12 +84,12 @@ template <class Op>
 HWY_INLINE void Row(const RowOperand& a, const RowOperand& b, Half* out, int64_t count,
                     const Op& op) {
   int64_t i = 0;
-  if constexpr (std::is_same_v<Op, Product>) {
+  if constexpr (std::is_same_v<Op, Product> || std::is_same_v<Op, PRelu>) {
     for (; i + 4 * kLanes <= count; i += 4 * kLanes) {
       const VF x[] = {a.At(i), a.At(i + kLanes), a.At(i + 2 * kLanes), a.At(i + 3 * kLanes)};
       const VF y[] = {b.At(i), b.At(i + kLanes), b.At(i + 2 * kLanes), b.At(i + 3 * kLanes)};
       VF products[4];
-      op.Four(x, y, products);
+      op.All(x, y, products);
       HWY_UNROLL(4)
       for (int64_t v = 0; v < 4; ++v) StoreHalf(products[v], out + i + v * kLanes);
     }

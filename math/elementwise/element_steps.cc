@@ -39,6 +39,15 @@ HWY_INLINE void ForRuns(const ElementRuns& runs, const Reading& x, Half* to, int
   }
 }
 
+template <class Function>
+HWY_INLINE void RunRows(const Function& function, const ElementRuns& runs, const Reading& x,
+                        const Reading& z, Half* to, int64_t to_step) {
+  for (int64_t i = 0; i < runs.runs; ++i) {
+    Row(RowOperand(x.first + i * x.run_step, x.repeated),
+        RowOperand(z.first + i * z.run_step, z.repeated), to + i * to_step, runs.count, function);
+  }
+}
+
 HWY_INLINE void RunBinary(BinaryOp op, const ElementRuns& runs, const Reading& x, const Reading& z,
                           Half* to, int64_t to_step) {
   if (const auto function = ScalarFunction(op); function != nullptr) {
@@ -51,12 +60,8 @@ HWY_INLINE void RunBinary(BinaryOp op, const ElementRuns& runs, const Reading& x
     }
     return;
   }
-  WithBinary(op, [&](const auto& function) HWY_ATTR {
-    for (int64_t i = 0; i < runs.runs; ++i) {
-      Row(RowOperand(x.first + i * x.run_step, x.repeated),
-          RowOperand(z.first + i * z.run_step, z.repeated), to + i * to_step, runs.count, function);
-    }
-  });
+  WithBinary(op,
+             [&](const auto& function) HWY_ATTR { RunRows(function, runs, x, z, to, to_step); });
 }
 
 // Copies the elements of an operand next to each other, for each run, if they are not so already.
@@ -139,21 +144,28 @@ HWY_INLINE void Quantize(absl::Span<const StepCall> calls, bool is_last, VF (&x)
 }
 
 // Applies short steps, each to the result of the one before it, to vectors that stay in registers.
+// The last one may be a product with what the first one read.
 HWY_NOINLINE void ShortStepsRun(absl::Span<const StepCall> calls, const Half* from, Half* to,
                                 int64_t count) {
   constexpr int kVectors = 8;
+  const bool is_gate = calls.back().step.kind == StepKind::kBinary;
+  if (is_gate) calls.remove_suffix(1);
   // Bit i: a quantization begins at step i.
   uint32_t quantizing = 0;
   for (size_t i = 0; i < calls.size(); ++i) {
     quantizing |= static_cast<uint32_t>(AreQuantizing(calls.subspan(i))) << i;
   }
-  const auto apply = [calls, quantizing](auto& x) HWY_ATTR {
+  const auto apply = [&]<size_t kCount>(VF(&x)[kCount]) HWY_ATTR {
+    VF read[kCount];
+    HWY_UNROLL(8)
+    for (size_t v = 0; v < kCount; ++v) read[v] = x[v];
     for (size_t i = 0, steps; i < calls.size(); i += steps) {
       const bool quantizes = (quantizing >> i & 1) != 0;
       steps = quantizes ? kQuantizingSteps : 1;
-      const bool is_last = i + steps == calls.size();
+      const bool is_last = !is_gate && i + steps == calls.size();
       quantizes ? Quantize(calls.subspan(i), is_last, x) : ApplyShort(calls[i].step, is_last, x);
     }
+    if (is_gate) Product().All(x, read, x);
   };
   int64_t i = 0;
   for (; i + kVectors * kLanes <= count; i += kVectors * kLanes) {
@@ -172,10 +184,17 @@ HWY_NOINLINE void ShortStepsRun(absl::Span<const StepCall> calls, const Half* fr
   }
 }
 
-// Runs a step, or several short ones together. `copies` has space for two operands.
-HWY_INLINE void RunStep(absl::Span<const StepCall> together, ElementRuns runs, Reading x, Reading z,
-                        Half* to, int64_t to_step, Half* copies) {
-  const ElementStep& step = together[0].step;
+// Steps that are computed together: one, some short ones, or the four of a PRelu.
+struct Group {
+  absl::Span<const StepCall> calls;
+  bool is_prelu = false;
+  StepSource x, z;  // what they read
+};
+
+// Runs a group. `copies` has space for two operands.
+HWY_INLINE void RunGroup(const Group& group, ElementRuns runs, Reading x, Reading z, Half* to,
+                         int64_t to_step, Half* copies) {
+  const ElementStep& step = group.calls[0].step;
   // Short runs that are next to each other become one.
   if (runs.runs > 1 && runs.count < kShortRow && to_step == runs.count) {
     if (step.firsts == nullptr) {
@@ -187,9 +206,10 @@ HWY_INLINE void RunStep(absl::Span<const StepCall> together, ElementRuns runs, R
                         runs.runs);
     }
   }
+  if (group.is_prelu) return RunRows(PRelu(), runs, x, z, to, to_step);
   if (step.kind == StepKind::kBinary) return RunBinary(step.op, runs, x, z, to, to_step);
   ForRuns(runs, x, to, to_step, [&](const Half* from, Half* at, int64_t i) HWY_ATTR {
-    if (together.size() > 1) return ShortStepsRun(together, from, at, runs.count);
+    if (group.calls.size() > 1) return ShortStepsRun(group.calls, from, at, runs.count);
     if (step.firsts == nullptr) {
       return UnaryRun(step, step.first, step.second, from, at, runs.count);
     }
@@ -198,17 +218,63 @@ HWY_INLINE void RunStep(absl::Span<const StepCall> together, ElementRuns runs, R
   });
 }
 
-// Whether a step can be applied to the registers that hold the result of the step before it, which
-// no other step reads.
-HWY_INLINE bool RunsInRegisters(absl::Span<const StepCall> calls, size_t i) {
-  const StepCall &before = calls[i - 1], &call = calls[i];
-  const int source = static_cast<int>(i) - 1;
-  if (!IsShort(before.step) || !IsShort(call.step)) return false;
-  if (before.to != nullptr || call.x.step != source) return false;
-  return std::none_of(calls.begin() + i + 1, calls.end(), [&](const StepCall& later) {
-    return later.x.step == source ||
-           (later.step.kind == StepKind::kBinary && later.z.step == source);
-  });
+HWY_INLINE bool IsBinary(const StepCall& call, BinaryOp op) {
+  return call.step.kind == StepKind::kBinary && call.step.op == op;
+}
+
+HWY_INLINE bool AreSame(const StepSource& a, const StepSource& b) {
+  if (a.step >= 0 || b.step >= 0) return a.step == b.step;
+  return a.data == b.data && a.repeated == b.repeated && a.run_step == b.run_step;
+}
+
+// Whether a call has these two operands, in any order.
+HWY_INLINE bool Combines(const StepCall& call, const StepSource& a, const StepSource& b) {
+  return (AreSame(call.x, a) && AreSame(call.z, b)) || (AreSame(call.x, b) && AreSame(call.z, a));
+}
+
+// Whether only calls before `end` read the result of a call.
+HWY_INLINE bool IsInner(absl::Span<const StepCall> calls, int call, size_t end) {
+  return calls[call].to == nullptr &&
+         std::none_of(calls.begin() + end, calls.end(), [&](const StepCall& later) {
+           return later.x.step == call ||
+                  (later.step.kind == StepKind::kBinary && later.z.step == call);
+         });
+}
+
+// Whether the four calls from `first` on are those of max(x, 0) + min(x, 0) * slopes.
+HWY_INLINE bool IsPRelu(absl::Span<const StepCall> calls, int first) {
+  if (static_cast<int>(calls.size()) < first + 4) return false;
+  const StepCall &below = calls[first], &scaled = calls[first + 1], &above = calls[first + 2];
+  if (!IsBinary(below, BinaryOp::kMin) || !below.z.repeated || below.z.data->bits != 0)
+    return false;
+  if (!IsBinary(scaled, BinaryOp::kMul) || scaled.x.step != first) return false;
+  if (scaled.z.step == first) return false;  // a square
+  const ElementStep& relu = above.step;
+  if (relu.kind != StepKind::kClamp || relu.first != 0 || relu.second <= fp16::kLargest)
+    return false;
+  if (!AreSame(above.x, below.x) || !IsBinary(calls[first + 3], BinaryOp::kAdd)) return false;
+  if (!Combines(calls[first + 3], {.step = first + 2}, {.step = first + 1})) return false;
+  return IsInner(calls, first, first + 2) && IsInner(calls, first + 1, first + 4) &&
+         IsInner(calls, first + 2, first + 4);
+}
+
+// The group that begins at call `first`. Short steps are grouped if each is applied to the result
+// of the one before it, which no other step reads.
+HWY_INLINE Group GroupAt(absl::Span<const StepCall> calls, int first) {
+  const StepCall& call = calls[first];
+  if (IsPRelu(calls, first)) return {calls.subspan(first, 4), true, call.x, calls[first + 1].z};
+  int end = first + 1;
+  while (IsShort(call.step) && end < static_cast<int>(calls.size())) {
+    const StepCall& next = calls[end];
+    if (!IsInner(calls, end - 1, end + 1)) break;
+    const bool is_gate =
+        IsBinary(next, BinaryOp::kMul) && Combines(next, call.x, {.step = end - 1});
+    if (!is_gate && (!IsShort(next.step) || next.x.step != end - 1)) break;
+    ++end;
+    if (is_gate) break;
+  }
+  const bool is_binary = call.step.kind == StepKind::kBinary;
+  return {calls.subspan(first, end - first), false, call.x, is_binary ? call.z : StepSource()};
 }
 
 // Runs all calls on one strip: `runs` begins at run `run` of the data and `first` elements into
@@ -216,28 +282,24 @@ HWY_INLINE bool RunsInRegisters(absl::Span<const StepCall> calls, size_t i) {
 // only later steps read, and two more.
 HWY_INLINE void RunStrip(absl::Span<const StepCall> calls, const ElementRuns& runs, int64_t run,
                          int64_t first, Half* strips) {
-  const auto place = [&](const Half* data, int64_t run_step, int64_t begin) {
-    return data + run * run_step + begin;
-  };
   const auto read = [&](const StepSource& source) -> Reading {
     if (source.step < 0) {
-      return {place(source.data, source.run_step, source.repeated ? 0 : first), source.run_step,
+      if (source.data == nullptr) return {};
+      return {source.data + run * source.run_step + (source.repeated ? 0 : first), source.run_step,
               source.repeated};
     }
-    const Half* to = calls[source.step].to;
+    Half* const to = calls[source.step].to;
     if (to == nullptr) return {strips + source.step * kStrip, runs.count};
-    return {place(to, runs.step, first), runs.step};
+    return {to + run * runs.step + first, runs.step};
   };
-  for (size_t i = 0, end; i < calls.size(); i = end) {
-    const StepCall& call = calls[i];
-    const bool is_binary = call.step.kind == StepKind::kBinary;
-    end = i + 1;
-    while (end < calls.size() && RunsInRegisters(calls, end)) ++end;
-    const size_t last = end - 1;
-    Half* const memory = calls[last].to;
-    Half* const to = memory == nullptr ? strips + last * kStrip : memory + run * runs.step + first;
-    RunStep(calls.subspan(i, end - i), runs, read(call.x), is_binary ? read(call.z) : Reading(), to,
-            memory == nullptr ? runs.count : runs.step, strips + calls.size() * kStrip);
+  for (int i = 0; i < static_cast<int>(calls.size());) {
+    const Group group = GroupAt(calls, i);
+    i += static_cast<int>(group.calls.size());
+    Half* const memory = group.calls.back().to;
+    Half* const to =
+        memory == nullptr ? strips + (i - 1) * kStrip : memory + run * runs.step + first;
+    RunGroup(group, runs, read(group.x), read(group.z), to,
+             memory == nullptr ? runs.count : runs.step, strips + calls.size() * kStrip);
   }
 }
 

@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "tests/math/math_testing.h"
@@ -224,6 +226,59 @@ TEST(ElementSteps, AShortStepWithTwoReadersIsKept) {
   RunSteps(calls, 1000);
   const std::vector<Half> scaled = Alone(scale, x, {});
   ExpectSame(y, Alone(less, scaled, Alone(round, scaled, {})));
+}
+
+// max(x, 0) + min(x, 0) * slopes as four steps, and x * clamp(a * x + b, 0, 1) as three: each is
+// computed at once, unless a result in between is kept.
+TEST(ElementSteps, APReluIsItsFourSteps) {
+  const ElementStep min = {.kind = StepKind::kBinary, .op = BinaryOp::kMin};
+  const ElementStep mul = {.kind = StepKind::kBinary, .op = BinaryOp::kMul};
+  const ElementStep relu = {.kind = StepKind::kClamp, .first = 0, .second = INFINITY};
+  const ElementStep add = {.kind = StepKind::kBinary, .op = BinaryOp::kAdd};
+  std::vector<Half> x(1 << 16), y(x.size()), kept(x.size());
+  for (size_t i = 0; i < x.size(); ++i) x[i].bits = static_cast<uint16_t>(i);
+  const std::vector<Half> special = Numbers(static_cast<int64_t>(x.size()), 2, Contents::kSpecial);
+  const auto count = static_cast<int64_t>(x.size());
+  ForEachSimdTarget([&] {
+    for (const float slope : {0.25f, -1.5f, 0.0f, -0.0f, 6e-8f, INFINITY, NAN}) {
+      for (const bool one_for_all : {true, false}) {
+        const std::vector<Half> z = one_for_all ? std::vector<Half>{ToHalf(slope)} : special;
+        const std::vector<Half> scaled = Alone(mul, Alone(min, x, {kHalfZero}), z);
+        const std::vector<Half> above = Alone(relu, x, {});
+        StepCall calls[] = {
+            {.step = min, .x = {.data = x.data()}, .z = {.data = &kHalfZero, .repeated = true}},
+            {.step = mul, .x = {.step = 0}, .z = {.data = z.data(), .repeated = one_for_all}},
+            {.step = relu, .x = {.data = x.data()}},
+            {.step = add, .x = {.step = 2}, .z = {.step = 1}, .to = y.data()}};
+        RunSteps(calls, count);
+        ExpectSame(y, Alone(add, above, scaled));
+        std::swap(calls[3].x, calls[3].z);
+        calls[1].to = kept.data();
+        RunSteps(calls, count);
+        ExpectSame(y, Alone(add, scaled, above));
+        ExpectSame(kept, scaled);
+      }
+    }
+  });
+}
+
+TEST(ElementSteps, AGateIsItsSteps) {
+  const ElementStep scale = {.first = 1.0f / 6, .second = 0.5f};
+  const ElementStep clamp = {.kind = StepKind::kClamp, .first = 0, .second = 1};
+  const ElementStep mul = {.kind = StepKind::kBinary, .op = BinaryOp::kMul};
+  std::vector<Half> x(1 << 16), y(x.size());
+  for (size_t i = 0; i < x.size(); ++i) x[i].bits = static_cast<uint16_t>(i);
+  StepCall calls[] = {{.step = scale, .x = {.data = x.data()}},
+                      {.step = clamp, .x = {.step = 0}},
+                      {.step = mul, .x = {.data = x.data()}, .z = {.step = 1}, .to = y.data()}};
+  ForEachSimdTarget([&] {
+    const std::vector<Half> want = Alone(mul, x, Alone(clamp, Alone(scale, x, {}), {}));
+    for (const int64_t count : {int64_t{1} << 16, int64_t{100}}) {
+      RunSteps(calls, count);
+      ExpectSame({y.begin(), y.begin() + count}, {want.begin(), want.begin() + count});
+      std::swap(calls[2].x, calls[2].z);
+    }
+  });
 }
 
 // Runs that are apart in memory or next to each other, of channels in order or not, with one
