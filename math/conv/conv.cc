@@ -100,7 +100,7 @@ bool ChannelsFillVectors(const ConvGeometry& g) {
   const int64_t by_channels = RoundUp(g.group_out, kMostLanes) * RoundUp(g.positions(), kPanelRows);
   const int64_t by_positions =
       RoundUp(g.positions(), kMostLanes) * RoundUp(g.group_out, kPanelRows);
-  return g.positions() <= kFewPositions && by_channels * 20 < by_positions * 19;
+  return g.positions() <= kFewPositions && by_channels <= by_positions;
 }
 
 bool IsCoded(const CodedWeights* coded) {
