@@ -1,6 +1,8 @@
 #include "math/conv/pool.h"
 
+#include <algorithm>
 #include <cassert>
+#include <initializer_list>
 
 #include "math/conv/conv_state.h"
 #include "math/core/parallel.h"
@@ -86,13 +88,69 @@ HWY_INLINE void AverageTile(const D d, const ConvGeometry& g, const Readable& in
   }
 }
 
-// Computes output rows [first, last] directly from the input. Returns false for less common
-// windows, which need a stage.
+// Whether AverageDirect() has code for the windows. They are summed in the order of taps on every
+// instruction set.
+bool IsCommon(const ConvGeometry& g) {
+  const auto is_one_of = [](int64_t value, std::initializer_list<int64_t> values) {
+    return std::find(values.begin(), values.end(), value) != values.end();
+  };
+  return g.dilation_h == 1 && g.dilation_w == 1 && g.kernel_h == g.kernel_w &&
+         g.stride_h == g.stride_w && is_one_of(g.kernel_w, {2, 3, 5}) &&
+         is_one_of(g.stride_w, {1, 2});
+}
+
+// The sums of kLanes windows of a row, of which `count` are used.
+HWY_INLINE VF WindowSums(const ConvGeometry& g, const float* from, int64_t count) {
+  const DF df;
+  VF sum = hn::Zero(df);
+  if (g.stride_w > 2) {
+    HWY_ALIGN float sums[kLanes] = {};
+    for (int64_t j = 0; j < count; ++j, from += g.stride_w) {
+      for (int64_t k = 0; k < g.kernel_w; ++k) sums[j] += from[k * g.dilation_w];
+    }
+    return hn::Load(df, sums);
+  }
+  for (int64_t k = 0; k < g.kernel_w; ++k, from += g.dilation_w) {
+    VF next = hn::LoadU(df, from), odd;
+    if (g.stride_w == 2) hn::LoadInterleaved2(df, from, next, odd);
+    sum = hn::Add(sum, next);
+  }
+  return sum;
+}
+
+// Computes output rows [first, last] of one plane for other windows: for each row of outputs, first
+// the sums of the input's columns, then those of the windows. `sums` has zeros for the padding,
+// space for the columns of the input, and two vectors more.
+HWY_INLINE void AverageByColumns(const ConvGeometry& g, const Half* x, int64_t first, int64_t last,
+                                 const Counts& counts, float* sums, Half* y) {
+  const DF df;
+  for (int64_t i = first; i <= last; ++i) {
+    const int64_t top = i * g.stride_h - g.pad_top;
+    for (int64_t column = 0; column < g.in_w; column += kLanes) {
+      const int64_t rest = g.in_w - column;
+      VF sum = hn::Zero(df);  // so that no sum is -0
+      for (int64_t k = 0; k < g.kernel_h; ++k) {
+        const int64_t at = top + k * g.dilation_h;
+        if (at < 0 || at >= g.in_h) continue;
+        const Half* from = x + at * g.in_w + column;
+        sum = hn::Add(sum, rest >= kLanes ? LoadHalf(from) : LoadHalfN(from, rest));
+      }
+      hn::StoreU(sum, df, sums + g.pad_left + column);
+    }
+    for (int64_t j = 0; j < g.out_w; j += kLanes) {
+      const int64_t count = HWY_MIN(g.out_w - j, kLanes);
+      const VF average = Averaged(df, WindowSums(g, sums + j * g.stride_w, count), counts, i, j);
+      Half* const to = y + i * g.out_w + j;
+      count == kLanes ? StoreHalf(average, to) : StoreHalfN(average, to, count);
+    }
+  }
+}
+
+// Computes output rows [first, last] of common windows directly from the input. Returns false if
+// they need a stage.
 HWY_INLINE bool AverageDirect(const ConvGeometry& g, const Readable& input, const Half* x,
                               int64_t first, int64_t last, const Counts& counts, Half* y) {
   if constexpr (ANEMONE_MATH_NATIVE_HALF) {
-    const bool is_dense = g.dilation_h == 1 && g.dilation_w == 1;
-    if (!is_dense || g.kernel_h != g.kernel_w || g.stride_h != g.stride_w) return false;
     return WithOneOf<2, 3, 5>(g.kernel_w, [&](auto kernel) HWY_ATTR {
       return WithOneOf<1, 2>(g.stride_w, [&](auto stride) HWY_ATTR {
         WithLanesFor(g.out_w, [&](auto d) HWY_ATTR {
@@ -117,6 +175,17 @@ void AveragePlanes(const ConvGeometry& g, int64_t begin, int64_t end, int64_t fi
                    const float* row_counts, const float* column_counts, const Half* x, Half* y) {
   const Counts counts{row_counts, column_counts};
   const int64_t in_size = g.in_h * g.in_w;
+  if (!IsCommon(g)) {
+    const int64_t read = (g.out_w - 1) * g.stride_w + (g.kernel_w - 1) * g.dilation_w + 1;
+    const int64_t size = HWY_MAX(read, g.pad_left + g.in_w) + 2 * kLanes;
+    float* const sums = ThreadScratch<float>(ScratchUse::kStage, size);
+    std::fill_n(sums, size, 0.0f);
+    for (int64_t plane = begin; plane < end; ++plane) {
+      AverageByColumns(g, x + plane * in_size, first, last, counts, sums,
+                       y + plane * g.positions());
+    }
+    return;
+  }
   const Readable input{x, x + g.batch * in_size};
   const Stage stage = PlanStage(g, first * g.out_w, (last - first + 1) * g.out_w);
   const int64_t* taps = TapOffsets(g, stage);
