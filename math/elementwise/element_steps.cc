@@ -79,6 +79,62 @@ HWY_INLINE bool IsShort(const ElementStep& step) {
                                     step.kind == StepKind::kClamp || step.kind == StepKind::kRound);
 }
 
+// Clamps Half values.
+struct HalfClamp {
+  explicit HalfClamp(const ElementStep& step) {
+    const auto limit = [](float y)
+                           HWY_ATTR { return RoundHalf(hn::Set(DF(), y + 0.0f)); };  // not -0
+    low = limit(std::min(step.first, step.second));
+    high = limit(step.second);
+    const bool drops_sign = std::min(step.first, step.second) == 0;  // -0 becomes 0
+    zero = hn::Set(DF(), drops_sign ? 0.0f : -0.0f);
+  }
+  HWY_INLINE VF operator()(VF x) const { return hn::Add(AtMost(high, AtLeast(low, x)), zero); }
+  VF low, high, zero;
+};
+
+// x * clamp(Half(x * scale + bias)), with the product of Product. `scaled` computes the sum.
+template <class Scaled>
+HWY_INLINE void GateRows(const Scaled& scaled, const ElementStep& clamp_step, const Half* from,
+                         Half* to, int64_t count) {
+  constexpr int64_t kVectors = 4;
+  const DF df;
+  const HalfClamp clamp(clamp_step);
+  int64_t i = 0;
+  for (; i + kVectors * kLanes <= count; i += kVectors * kLanes) {
+    VF x[kVectors], y[kVectors], sum = hn::Zero(df);
+    HWY_UNROLL(4)
+    for (int64_t v = 0; v < kVectors; ++v) {
+      x[v] = LoadHalf(from + i + v * kLanes);
+      sum = hn::Add(sum, x[v]);
+      y[v] = clamp(RoundHalf(scaled(x[v])));
+    }
+    // Only an infinity or a NaN makes a product that is a NaN.
+    if (HWY_LIKELY(hn::AllTrue(df, hn::IsFinite(sum)))) {
+      HWY_UNROLL(4)
+      for (int64_t v = 0; v < kVectors; ++v) StoreHalf(hn::Mul(x[v], y[v]), to + i + v * kLanes);
+    } else {
+      for (int64_t v = 0; v < kVectors; ++v) StoreHalf(Product()(x[v], y[v]), to + i + v * kLanes);
+    }
+  }
+  for (; i < count; i += kLanes) {
+    const int64_t lanes = HWY_MIN(count - i, kLanes);
+    const VF x = LoadHalfN(from + i, lanes);
+    StoreHalfN(Product()(x, clamp(RoundHalf(scaled(x)))), to + i, lanes);
+  }
+}
+
+HWY_NOINLINE void GateRun(const ElementStep& scale, const ElementStep& clamp, const Half* from,
+                          Half* to, int64_t count) {
+  const VF first = hn::Set(DF(), scale.first), second = hn::Set(DF(), scale.second);
+  if (IsHalf(scale.first)) {
+    return GateRows([&](VF x) HWY_ATTR { return hn::MulAdd(x, first, second); }, clamp, from, to,
+                    count);
+  }
+  GateRows([&](VF x) HWY_ATTR { return hn::Add(hn::Mul(x, first), second); }, clamp, from, to,
+           count);
+}
+
 // Applies a short step to vectors of Half values. Only the last results are not rounded to Half.
 template <int kVectors>
 HWY_INLINE void ApplyShort(const ElementStep& step, bool is_last, VF (&x)[kVectors]) {
@@ -94,14 +150,8 @@ HWY_INLINE void ApplyShort(const ElementStep& step, bool is_last, VF (&x)[kVecto
   if (step.kind == StepKind::kRound) {
     map([](VF y) HWY_ATTR { return RoundOf(y); });
   } else if (step.kind == StepKind::kClamp) {
-    const auto limit = [](VF y) HWY_ATTR {  // not -0
-      return Widen(Narrow(hn::Add(y, hn::Zero(DF()))));
-    };
-    const VF low = limit(hn::Min(first, second)), high = limit(second);
-    map([&](VF y) HWY_ATTR { return AtMost(high, AtLeast(low, y)); });
-    if (HWY_MIN(step.first, step.second) == 0) {  // -0 becomes 0
-      map([](VF y) HWY_ATTR { return hn::Add(y, hn::Zero(DF())); });
-    }
+    const HalfClamp clamp(step);
+    map([&](VF y) HWY_ATTR { return clamp(y); });
   } else if (IsHalf(step.first)) {
     map_rounded([&](VF y) HWY_ATTR { return hn::MulAdd(y, first, second); });
   } else {
@@ -144,28 +194,21 @@ HWY_INLINE void Quantize(absl::Span<const StepCall> calls, bool is_last, VF (&x)
 }
 
 // Applies short steps, each to the result of the one before it, to vectors that stay in registers.
-// The last one may be a product with what the first one read.
 HWY_NOINLINE void ShortStepsRun(absl::Span<const StepCall> calls, const Half* from, Half* to,
                                 int64_t count) {
   constexpr int kVectors = 8;
-  const bool is_gate = calls.back().step.kind == StepKind::kBinary;
-  if (is_gate) calls.remove_suffix(1);
   // Bit i: a quantization begins at step i.
   uint32_t quantizing = 0;
   for (size_t i = 0; i < calls.size(); ++i) {
     quantizing |= static_cast<uint32_t>(AreQuantizing(calls.subspan(i))) << i;
   }
-  const auto apply = [&]<size_t kCount>(VF(&x)[kCount]) HWY_ATTR {
-    VF read[kCount];
-    HWY_UNROLL(8)
-    for (size_t v = 0; v < kCount; ++v) read[v] = x[v];
+  const auto apply = [calls, quantizing](auto& x) HWY_ATTR {
     for (size_t i = 0, steps; i < calls.size(); i += steps) {
       const bool quantizes = (quantizing >> i & 1) != 0;
       steps = quantizes ? kQuantizingSteps : 1;
-      const bool is_last = !is_gate && i + steps == calls.size();
+      const bool is_last = i + steps == calls.size();
       quantizes ? Quantize(calls.subspan(i), is_last, x) : ApplyShort(calls[i].step, is_last, x);
     }
-    if (is_gate) Product().All(x, read, x);
   };
   int64_t i = 0;
   for (; i + kVectors * kLanes <= count; i += kVectors * kLanes) {
@@ -184,10 +227,12 @@ HWY_NOINLINE void ShortStepsRun(absl::Span<const StepCall> calls, const Half* fr
   }
 }
 
-// Steps that are computed together: one, some short ones, or the four of a PRelu.
+// Steps that are computed together: one, some short ones, the four of a PRelu, or the three of x *
+// clamp(a * x + b).
 struct Group {
+  enum class Form : uint8_t { kSteps, kPRelu, kGate };
   absl::Span<const StepCall> calls;
-  bool is_prelu = false;
+  Form form = Form::kSteps;
   StepSource x, z;  // what they read
 };
 
@@ -206,9 +251,12 @@ HWY_INLINE void RunGroup(const Group& group, ElementRuns runs, Reading x, Readin
                         runs.runs);
     }
   }
-  if (group.is_prelu) return RunRows(PRelu(), runs, x, z, to, to_step);
+  if (group.form == Group::Form::kPRelu) return RunRows(PRelu(), runs, x, z, to, to_step);
   if (step.kind == StepKind::kBinary) return RunBinary(step.op, runs, x, z, to, to_step);
   ForRuns(runs, x, to, to_step, [&](const Half* from, Half* at, int64_t i) HWY_ATTR {
+    if (group.form == Group::Form::kGate) {
+      return GateRun(step, group.calls[1].step, from, at, runs.count);
+    }
     if (group.calls.size() > 1) return ShortStepsRun(group.calls, from, at, runs.count);
     if (step.firsts == nullptr) {
       return UnaryRun(step, step.first, step.second, from, at, runs.count);
@@ -258,23 +306,36 @@ HWY_INLINE bool IsPRelu(absl::Span<const StepCall> calls, int first) {
          IsInner(calls, first + 2, first + 4);
 }
 
+// Whether the three calls from `first` on are those of x * clamp(a * x + b).
+HWY_INLINE bool IsGate(absl::Span<const StepCall> calls, int first) {
+  if (static_cast<int>(calls.size()) < first + 3) return false;
+  const StepCall &scaled = calls[first], &clamped = calls[first + 1], &product = calls[first + 2];
+  const auto is_modest = [](float x) { return std::fabs(x) <= fp16::kLargest; };
+  return scaled.step.kind == StepKind::kAffine && scaled.step.firsts == nullptr &&
+         is_modest(scaled.step.first) && is_modest(scaled.step.second) &&
+         clamped.step.kind == StepKind::kClamp && clamped.x.step == first &&
+         IsBinary(product, BinaryOp::kMul) && Combines(product, scaled.x, {.step = first + 1}) &&
+         IsInner(calls, first, first + 2) && IsInner(calls, first + 1, first + 3);
+}
+
 // The group that begins at call `first`. Short steps are grouped if each is applied to the result
 // of the one before it, which no other step reads.
 HWY_INLINE Group GroupAt(absl::Span<const StepCall> calls, int first) {
   const StepCall& call = calls[first];
-  if (IsPRelu(calls, first)) return {calls.subspan(first, 4), true, call.x, calls[first + 1].z};
+  if (IsPRelu(calls, first)) {
+    return {calls.subspan(first, 4), Group::Form::kPRelu, call.x, calls[first + 1].z};
+  }
+  if (IsGate(calls, first)) return {calls.subspan(first, 3), Group::Form::kGate, call.x, {}};
   int end = first + 1;
   while (IsShort(call.step) && end < static_cast<int>(calls.size())) {
     const StepCall& next = calls[end];
     if (!IsInner(calls, end - 1, end + 1)) break;
-    const bool is_gate =
-        IsBinary(next, BinaryOp::kMul) && Combines(next, call.x, {.step = end - 1});
-    if (!is_gate && (!IsShort(next.step) || next.x.step != end - 1)) break;
+    if (!IsShort(next.step) || next.x.step != end - 1) break;
     ++end;
-    if (is_gate) break;
   }
   const bool is_binary = call.step.kind == StepKind::kBinary;
-  return {calls.subspan(first, end - first), false, call.x, is_binary ? call.z : StepSource()};
+  return {calls.subspan(first, end - first), Group::Form::kSteps, call.x,
+          is_binary ? call.z : StepSource()};
 }
 
 // Runs all calls on one strip: `runs` begins at run `run` of the data and `first` elements into
