@@ -324,6 +324,7 @@ HWY_INLINE void MultiplyStagedBlock(const ConvBlock& block) {
   }
   const int64_t tiles = rows * CeilDiv(s.columns, 3 * kLanes);
   float* a = ThreadScratch<float>(ScratchUse::kPanelA, kTileRows * depth);
+  float* tile = ThreadScratch<float>(ScratchUse::kTile, kTileSize + kLanes);
   const Epilogue rest = block.epilogue.rest();
   for (int64_t i = 0; i < block.channels; i += kTileRows) {
     const int64_t height = HWY_MIN(block.channels - i, kTileRows);
@@ -335,12 +336,19 @@ HWY_INLINE void MultiplyStagedBlock(const ConvBlock& block) {
       const float* const from = stage + s.RowOffset(s.first_row + row);
       for (int64_t column = 0; column < s.columns; column += to.columns, to.to += to.columns) {
         to.columns = TileWidth(s.columns - column);
-        MultiplyTile(depth, a, depth * kPanelRows, height, UnpackedColumns{from + column, steps},
-                     to.columns, nullptr, to, ahead);
+        const UnpackedColumns columns{from + column, steps};
+        if (g.dense_output()) {
+          MultiplyTile(depth, a, depth * kPanelRows, height, columns, to.columns, nullptr, to,
+                       ahead);
+        } else {
+          AddTile(depth, a, depth * kPanelRows, height, columns, to.columns, tile, false, ahead);
+          StorePositions(block, tile, block.channel + i, height,
+                         block.position + row * s.columns + column, to.columns);
+        }
         ahead.from += depth * ahead.step;
       }
     }
-    rest.FinishRuns(y, height, block.positions, g.y_plane);
+    if (g.dense_output()) rest.FinishRuns(y, height, block.positions, g.y_plane);
   }
 }
 

@@ -34,7 +34,7 @@ ConvCut CutRows(const ConvGeometry& g, const Cut& cut, int64_t lane_terms) {
 // rows of products. Reading in place wastes the lanes after the end of each row of positions, and a
 // quarter of the time if a row is one vector, because more is loaded for each product.
 bool ReadsStage(const ConvGeometry& g) {
-  if (g.taps() <= 1 || g.depth() > kBlockDepth || !g.dense_output()) return false;
+  if (g.taps() <= 1 || g.depth() > kBlockDepth) return false;
   int64_t unused = RoundUp(g.out_w, kMostLanes) - g.out_w;
   if (g.out_w <= kMostLanes) unused += g.out_w / 4;
   return g.group_out * unused < 4 * g.out_w && StagedRows(g) * g.out_w >= 2 * kPanelColumns;
