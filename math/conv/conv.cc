@@ -56,7 +56,8 @@ int64_t PackedConv::bytes() const {
   const size_t codes = rows.codes.size() * sizeof(uint32_t) +
                        (rows.zeros.size() + rows.sums.size()) * sizeof(int32_t) +
                        rows.scales.size() * sizeof(float);
-  return static_cast<int64_t>(sparse + codes) + weights.panels.bytes() +
+  const int64_t split = state_->split != nullptr ? state_->split->bytes() : 0;
+  return static_cast<int64_t>(sparse + codes) + split + weights.panels.bytes() +
          halves * static_cast<int64_t>(sizeof(Half)) +
          static_cast<int64_t>(floats * sizeof(float)) + weights.matrix.bytes();
 }
@@ -162,6 +163,7 @@ ConvWeights PackWeights(ConvKind kind, const ConvGeometry& geometry, HalfReader 
                                        [](float tap) { return std::isfinite(tap); });
       break;
     case ConvKind::kWinograd:
+    case ConvKind::kDilated:
     case ConvKind::kSparse:
       break;
     case ConvKind::kBytes:
@@ -190,6 +192,14 @@ PackedConv PackGeometry(const ConvGeometry& geometry, HalfReader weights,
   state->bias.resize(channels, 0.0f);
   // -0 becomes +0, so that no sum is -0 after the bias is added; sums of winograd.cc may be -0.
   for (float& value : state->bias) value += 0.0f;
+  if (const auto rows = SplitGeometry(geometry)) {
+    auto split = PackGeometry(*rows, weights, bias, coded, id, grid);
+    if (split.state().weights->kind == ConvKind::kWinograd) {
+      state->weights = std::make_shared<const ConvWeights>(ConvWeights{.kind = ConvKind::kDilated});
+      state->split = std::make_shared<const PackedConv>(std::move(split));
+      return PackedConv(std::move(state));
+    }
+  }
   const ConvKind kind = ChooseKind(geometry, coded, grid);
   const PackKey key = {id,
                        {static_cast<int64_t>(kind), geometry.groups, geometry.group_in,
@@ -431,6 +441,8 @@ void RunConv(const PackedConv::State& state, const Half* x, Half* y, const Epilo
       return RunStrassen(state, x, y, epilogue);
     case ConvKind::kWinograd:
       return RunWinograd(state, x, y, epilogue);
+    case ConvKind::kDilated:
+      return RunDilated(state, x, y, epilogue);
     case ConvKind::kMatrix:
       return RunMatrix(state, x, y, epilogue);
     case ConvKind::kSparse:

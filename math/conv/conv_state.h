@@ -55,6 +55,7 @@ enum class ConvKind {
   kWinograd,   // 3x3, 1x3 and 1x5 with stride 1: fewer products
   kStrassen,   // large 1x1: fewer products
   kSparse,     // 1x1 with few weights that are not zero: products with these
+  kDilated,    // one row with distant taps: rows with adjacent taps by kWinograd
   kBytes,      // input and weights are codes of 8 bits: products of these
 };
 
@@ -103,8 +104,9 @@ struct PackedConv::State {
   ConvGeometry geometry;             // of the samples, if there are any
   std::optional<Sampling> sampling;  // 1x1 with strides: only these elements are read
   std::shared_ptr<const ConvWeights> weights = std::make_shared<const ConvWeights>();
-  std::vector<float> bias;       // one per output channel
-  std::optional<CodeGrid> grid;  // of the input
+  std::vector<float> bias;                  // one per output channel
+  std::optional<CodeGrid> grid;             // of the input
+  std::shared_ptr<const PackedConv> split;  // kDilated
 };
 
 // `weights` has the shape (groups * group_out, group_in, kernel_h, kernel_w). For `coded`, `id` and
@@ -192,6 +194,11 @@ bool WinogradPays(const ConvGeometry& g);
 // Empty if a weight is too large for Winograd's algorithm.
 AlignedArray<Half> PackWinograd(const ConvGeometry& g, HalfReader weights);
 void RunWinograd(const PackedConv::State& state, const Half* x, Half* y, const Epilogue& epilogue);
+
+// kDilated (dilated.cc). SplitGeometry() returns the rows with adjacent taps; nullopt if they are
+// not faster.
+std::optional<ConvGeometry> SplitGeometry(const ConvGeometry& g);
+void RunDilated(const PackedConv::State& state, const Half* x, Half* y, const Epilogue& epilogue);
 
 // kStrassen (strassen_conv.cc).
 bool StrassenPays(const ConvGeometry& g);

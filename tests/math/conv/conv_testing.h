@@ -25,7 +25,7 @@ inline int64_t OutputsOf(const ConvShape& s) {
   return s.batch * s.out_channels * s.out_h() * s.out_w();
 }
 
-// The convolution in double, with strides and dilations of 1.
+// The convolution in double, with strides of 1.
 inline std::vector<double> PlainConv(const ConvShape& s, const std::vector<Half>& x,
                                      const std::vector<Half>& w, const std::vector<float>& bias) {
   const int64_t group_in = s.in_channels / s.groups, group_out = s.out_channels / s.groups;
@@ -36,8 +36,10 @@ inline std::vector<double> PlainConv(const ConvShape& s, const std::vector<Half>
     for (int64_t position = 0; position < s.out_h() * s.out_w(); ++position) {
       double sum = bias[o];
       for (int64_t k = 0; k < group_in * taps; ++k) {
-        const int64_t row = position / s.out_w() + k % taps / across - s.window.pad_top;
-        const int64_t column = position % s.out_w() + k % across - s.window.pad_left;
+        const int64_t down = k % taps / across * s.window.dilation_h;
+        const int64_t row = position / s.out_w() + down - s.window.pad_top;
+        const int64_t right = k % across * s.window.dilation_w;
+        const int64_t column = position % s.out_w() + right - s.window.pad_left;
         if (row < 0 || row >= s.in_h || column < 0 || column >= s.in_w) continue;
         const int64_t channel = n * s.in_channels + o / group_out * group_in + k / taps;
         sum += ToDouble(x[(channel * s.in_h + row) * s.in_w + column]) *

@@ -1,4 +1,5 @@
-// Tests 3x3, 1x3 and 1x5 convolutions that are large enough for math/conv/winograd.cc.
+// Tests 3x3, 1x3 and 1x5 convolutions that are large enough for math/conv/winograd.cc, and those of
+// dilated.cc, which use it.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -56,6 +57,11 @@ const WinogradCase kWinogradCases[] = {
     {"three_taps_in_groups", {1, 96, 3, 64, 96, 2, RowPads(3, 1, 1)}},
     {"three_taps_of_long_rows", {1, 32, 1, 1700, 32, 1, RowPads(3, 2, 0)}},
     {"three_taps_in_a_column", {1, 64, 90, 1, 48, 1, {3, 1, 1, 1, 1, 1, 1, 0, 1, 0}}},
+    {"three_distant_taps", {1, 64, 1, 1000, 64, 1, {1, 3, 1, 1, 1, 4, 0, 0, 0, 0}}},
+    {"three_distant_taps_with_pads", {2, 40, 1, 503, 48, 1, {1, 3, 1, 1, 1, 3, 0, 5, 0, 2}}},
+    {"three_distant_taps_in_groups", {1, 96, 1, 611, 96, 2, {1, 3, 1, 1, 1, 16, 0, 16, 0, 16}}},
+    {"three_distant_taps_in_a_column", {1, 64, 400, 1, 48, 1, {3, 1, 1, 1, 2, 1, 2, 0, 2, 0}}},
+    {"five_distant_taps", {1, 64, 1, 900, 64, 1, {1, 5, 1, 1, 1, 2, 0, 4, 0, 4}}},
     {"five_taps", {1, 64, 1, 100, 64, 1, RowPads(5, 2, 2)}},
     {"five_taps_in_rows", {2, 90, 9, 37, 72, 1, RowPads(5, 4, 0)}},
     {"five_taps_without_pads", {1, 128, 1, 93, 80, 1, RowPads(5, 0, 0)}},
@@ -69,7 +75,10 @@ constexpr double kSlack = 3e-4;
 class WinogradTest : public testing::TestWithParam<WinogradCase> {};
 
 TEST_P(WinogradTest, IsCloseToThePlainSumOnEveryTarget) {
-  ExpectCloseToPlainConv(GetParam().shape, ConvKind::kWinograd, kSlack);
+  const Window& w = GetParam().shape.window;
+  const bool is_dilated = w.dilation_h * w.dilation_w > 1;
+  ExpectCloseToPlainConv(GetParam().shape, is_dilated ? ConvKind::kDilated : ConvKind::kWinograd,
+                         kSlack);
 }
 
 // Rows of tiles with large inputs are not transformed: some rows, and all of them. The sums of the
