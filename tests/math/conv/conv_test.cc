@@ -435,5 +435,14 @@ TEST_P(ConvTransposeTest, EqualsTheScatteredSum) {
 INSTANTIATE_TEST_SUITE_P(Shapes, ConvTransposeTest, testing::ValuesIn(kTransposedCases),
                          [](const auto& info) { return info.param.name; });
 
+// Tiles of one or two vectors of positions are slower than those of channels.
+TEST(Conv, FewPositionsPutChannelsIntoVectors) {
+  for (const int64_t batch : {1, 3}) {
+    ExpectCloseToPlainConv({batch, 48, 4, 4, 96, 1, {}}, ConvKind::kMatrix, 1e-5);
+    ExpectCloseToPlainConv({batch, 32, 11, 11, 64, 1, {4, 4, 1, 1, 1, 1, 0, 0, 0, 0}},
+                           ConvKind::kMatrix, 1e-5);
+  }
+}
+
 }  // namespace
 }  // namespace anemone::math
