@@ -70,13 +70,16 @@ void RunDilated(const PackedConv::State& state, const Half* x, Half* y, const Ep
   const ConvGeometry &g = state.geometry, &rows = state.split->state().geometry;
   const int64_t in_planes = g.batch * g.groups * g.group_in, in_size = rows.in_h * rows.in_w;
   const int64_t out_planes = g.batch * g.groups * g.group_out, out_size = rows.positions();
-  const CallScratch<Half> in(in_planes * in_size), out(out_planes * out_size);
+  // Rounded up, so that layers of similar sizes use the same memory.
+  constexpr int64_t kMebibyte = (1 << 20) / sizeof(Half);
+  const CallScratch<Half> in(RoundUp(in_planes * in_size, kMebibyte));
+  const CallScratch<Half> out(RoundUp(out_planes * out_size, kMebibyte));
   ParallelForItems(in_planes, in_size, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       HWY_DYNAMIC_DISPATCH(SplitRow)(g, rows, x + i * g.in_w, in.data() + i * in_size);
     }
   });
-  Conv(*state.split, in.span(), out.span());
+  Conv(*state.split, in.span().first(in_planes * in_size), out.span().first(out_planes * out_size));
   ParallelForItems(out_planes, out_size, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       HWY_DYNAMIC_DISPATCH(JoinRows)(g, rows, out.data() + i * out_size, y + i * g.out_w);
