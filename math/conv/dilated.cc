@@ -3,6 +3,7 @@
 // the input is split into these rows, and the rows of the result are interleaved.
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 
 #include "math/conv/conv_state.h"
 #include "math/core/parallel.h"
@@ -49,7 +50,8 @@ HWY_EXPORT(JoinRows);
 
 std::optional<ConvGeometry> SplitGeometry(const ConvGeometry& g) {
   const bool is_row = g.in_h == 1 && g.out_h == 1 && g.kernel_h == 1 && g.pad_top == 0;
-  if (!is_row || g.dilation_w == 1 || g.stride_w != 1 || g.pad_left < 0 || !g.dense_output()) {
+  const bool is_padded = g.pad_left >= 0 && g.pad_left <= (g.kernel_w - 1) * g.dilation_w;
+  if (!is_row || g.dilation_w == 1 || g.stride_w != 1 || !is_padded || !g.dense_output()) {
     return std::nullopt;
   }
   ConvGeometry rows = g;
