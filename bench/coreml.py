@@ -153,7 +153,7 @@ def evaluate(path, options, folder):
         return {**row, "error": "segment not opened", "why": wrong}
     try:
         session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
-        feeds = random_inputs(package, session, ranges_of(options))
+        feeds = random_inputs(package, session, manifest.ranges_of(options))
         wanted = session.run(None, feeds)
         given = {re.sub(r"^(?=\d)", "v", re.sub(r"\W", "_", n)): v for n, v in feeds.items()}
         given = {n: v if numpy.ndim(v) else numpy.reshape(v, (1,)) for n, v in given.items()}
@@ -188,15 +188,6 @@ def evaluate_free(name, path, bounds, folder):
     words = " ".join(options)
     return (f"| {name} | `{words}` | {report['minimum_os']} | {sum(report['operations'].values())} | {cells} |",
             min(value for _, value in found) >= 0.999)
-
-
-def ranges_of(options):
-    ranges = {}
-    for key, word in zip(options[::2], options[1::2]):
-        if key == "--range":
-            name, bounds = word.rsplit("=", 1)
-            ranges[name] = tuple(float(end) for end in bounds.split(":"))
-    return ranges
 
 
 def line_of(name, row):
@@ -238,7 +229,7 @@ def main():
                 print("   ", row["why"][:600], flush=True)
             worst += name not in KNOWN and ("error" in row or row["cosine"] < 0.999)
             if name in FREE:
-                line, is_good = evaluate_free(name, path, ranges_of(options), folder)
+                line, is_good = evaluate_free(name, path, manifest.ranges_of(options), folder)
                 free_lines.append(line)
                 print(line, flush=True)
                 worst += not is_good

@@ -59,22 +59,23 @@ def recurrent(folder):
 
 
 def models(names, folder, only_manifest):
-    """(name, path, keywords of Session) of all models, or of those whose name begins with one of `names`."""
+    """(name, path, keywords of Session, ranges of inputs) of all models, or of those whose name begins with one of
+    `names`."""
     entries = manifest.entries()
     wanted = [e for e in entries if not names or any(e["name"].startswith(n) for n in names)]
     manifest.fetch(wanted)
     for name, path, options in manifest.runs(wanted):
-        yield name, path, manifest.keywords(options)
+        yield name, path, manifest.keywords(options), manifest.ranges_of(options)
     if only_manifest:
         return
     others = [(path.stem, path, {}) for path in sorted((ROOT / "models" / "exported").glob("*.onnx"))]
     for name, path, keywords in [*others, *recurrent(folder)]:
         if not names or any(name.startswith(n) for n in names):
-            yield name, path, keywords
+            yield name, path, keywords, {}
 
 
 def quantized(folder, names):
-    """The exported models of these names, in two forms each: (name, path, {})."""
+    """The same of the exported models of these names, in two forms each."""
     from onnxruntime import quantization
 
     class Samples(quantization.CalibrationDataReader):
@@ -98,11 +99,12 @@ def quantized(folder, names):
             except Exception as error:  # noqa: BLE001: the quantizer does not take every model
                 print(f"{name}: {str(error).splitlines()[0][:150]}", file=sys.stderr)
                 continue
-            yield name, made, {}
+            yield name, made, {}, {}
 
 
-def inputs_of(session, shapes=None):
-    """Random floats and small integers for ONNX Runtime's session; `shapes` has those of free dimensions."""
+def inputs_of(session, shapes=None, ranges=None):
+    """Random floats and small integers for ONNX Runtime's session; `shapes` has those of free dimensions, `ranges`
+    the least integer of some inputs."""
     random = numpy.random.default_rng(0)
     types = {"float": numpy.float32, "float16": numpy.float16, "double": numpy.float64}
     inputs = {}
@@ -110,7 +112,7 @@ def inputs_of(session, shapes=None):
         dims = (shapes or {}).get(port.name) or [d if isinstance(d, int) else 1 for d in port.shape]
         kind = port.type.removeprefix("tensor(").removesuffix(")")
         inputs[port.name] = (random.random(dims).astype(types[kind]) if kind in types
-                             else numpy.ones(dims, numpy.dtype(kind)))
+                             else numpy.full(dims, (ranges or {}).get(port.name, (1, 1))[0], numpy.dtype(kind)))
     return inputs
 
 
@@ -121,7 +123,7 @@ def milliseconds(call):
     return result, (time.process_time() - start) * 1e3
 
 
-def measure(path, keywords, arguments):
+def measure(path, keywords, ranges, arguments):
     """Least processor times: of a load as NAME, of a load and the first run as NAME_first; with --run and --cpu of a run."""
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3
@@ -135,7 +137,7 @@ def measure(path, keywords, arguments):
 
     loads = {"cold": lambda: ours(cache=False), "warm": lambda: ours(cache=True), "ort": ort}
     ports = ours(cache=True).inputs  # fills the cache, and finds files on the disk
-    inputs = inputs_of(ort(), {port.name: [max(1, size) for size in port.shape] for port in ports})
+    inputs = inputs_of(ort(), {port.name: [max(1, size) for size in port.shape] for port in ports}, ranges)
 
     def run(name, session):
         return session.run(None, inputs) if name == "ort" else session.run(inputs)
@@ -182,9 +184,9 @@ def main():
         taken = models(arguments.names, folder, arguments.manifest)
         if arguments.quantized:
             taken = quantized(folder, arguments.names)
-        for name, path, keywords in taken:
+        for name, path, keywords, ranges in taken:
             try:
-                times = measure(path, keywords, arguments)
+                times = measure(path, keywords, ranges, arguments)
             except Exception as error:  # noqa: BLE001: one model must not end the table
                 print(f"{name}: {str(error).splitlines()[0][:150]}", file=sys.stderr)
                 continue

@@ -60,6 +60,16 @@ def keywords(words):
     return found
 
 
+def ranges_of(words):
+    """(low, high) of the inputs' numbers, by input."""
+    ranges = {}
+    for key, word in zip(words[::2], words[1::2]):
+        if key == "--range":
+            name, bounds = word.rsplit("=", 1)
+            ranges[name] = tuple(float(end) for end in bounds.split(":"))
+    return ranges
+
+
 def without_ranges(words):
     """The options that `check` has too: all except --range."""
     return [word for pair in zip(words[::2], words[1::2]) if pair[0] != "--range" for word in pair]
