@@ -47,7 +47,8 @@ Step ChoosePlaces(const PlainNode& node, const Sizes& both) {
                     b = view(2)](Operands x) {
     Tensor made = Tensor::Uninitialized(type, dims);
     auto* const to = made.mutable_data<T>();
-    const std::byte* const asked = x[0]->bytes().data();
+    const Tensor conditions = WrittenOut<bool>(*x[0]);
+    const std::byte* const asked = conditions.bytes().data();
     const Tensor yes = WrittenOut<T>(*x[1]), no = WrittenOut<T>(*x[2]);
     const T *const first = yes.data<T>().data(), *const second = no.data<T>().data();
     ForEachRow<3>(dims, {&asks, &a, &b},
@@ -82,20 +83,21 @@ std::optional<PlainStep> WhereStep(const PlainNode& node) {
   if (BroadcastDims(node.dims(0), *both) != node.dims(0)) return std::nullopt;
   const auto run = [yes = *yes, no = *no](Operands x) {
     Tensor made = Tensor::Uninitialized(yes.type(), x[0]->dims());
+    const Tensor conditions = WrittenOut<bool>(*x[0]);
     const std::byte *const first = yes.bytes().data(), *const second = no.bytes().data();
     auto* const to = made.mutable_data<std::byte>();
     switch (BitsOf(yes.type())) {
       case 8:
-        ChooseEach<1>(*x[0], first, second, to);
+        ChooseEach<1>(conditions, first, second, to);
         break;
       case 16:
-        ChooseEach<2>(*x[0], first, second, to);
+        ChooseEach<2>(conditions, first, second, to);
         break;
       case 32:
-        ChooseEach<4>(*x[0], first, second, to);
+        ChooseEach<4>(conditions, first, second, to);
         break;
       default:
-        ChooseEach<8>(*x[0], first, second, to);
+        ChooseEach<8>(conditions, first, second, to);
     }
     return made;
   };

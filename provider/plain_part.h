@@ -43,7 +43,7 @@ class PlainPart {
   static constexpr size_t kLeftOut = ~size_t{0};
   struct Step {
     std::string label;         // of messages
-    std::vector<size_t> from;  // values; kLeftOut: an input that the node does not have
+    std::vector<size_t> from;  // values; kLeftOut: an optional input that is left out
     size_t to = 0;
     std::vector<size_t> last_read;  // values that no later step reads, and that are no outputs
     decltype(PlainStep::run) run;

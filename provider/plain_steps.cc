@@ -197,7 +197,8 @@ Step Arithmetic(const PlainNode& node) {
   }
 }
 
-// Function<T>(a, b) of integers, whose constant divisors are positive: a division by zero traps.
+// F<T>(a, b) of integers. Divisors must be positive constants: a division by zero traps, as does
+// that of the least integer by -1.
 template <template <class> class F>
 Step Division(const PlainNode& node) {
   const std::optional<Dims> divisors = node.Ints(1);

@@ -29,9 +29,8 @@ struct PlainValue {
 struct PlainStep {
   DataType type = DataType::kUndefined;
   std::optional<std::vector<int64_t>> dims;
-  // Of inputs of the types and dims that the step was made for; null: one that the node does not
-  // have. kInvalidArgument: an index is
-  // outside its axis.
+  // Of inputs of the types and dims that the step was made for; null: an optional input that is
+  // left out. kInvalidArgument: an index is outside its axis.
   std::function<absl::StatusOr<Tensor>(absl::Span<const Tensor* const>)> run;
 };
 

@@ -296,7 +296,7 @@ std::vector<Chain> FuseUnits(const Network& network, const Views& views, bool fu
     if (before >= 0 && ending[before].size() < kLongest) {
       ending[i] = std::exchange(ending[before], {});
     }
-    ending[i].push_back({i, i, false});
+    ending[i].push_back({i, i});
     for (Link& link : ending[i]) link.place = i;
   }
   if (fuse) Append(network, ending);

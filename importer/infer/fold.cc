@@ -47,8 +47,8 @@ struct Walk {
     }
     for (ValueId id : node.captures) ++uses[id];
   }
-  // Frees compressed elements that only `node` read, whose result has them in another order.
-  void DropTransposed(const Node& node) {
+  // Frees compressed inputs that only `node` read.
+  void DropCompressed(const Node& node) {
     for (ValueId id : node.inputs) {
       if (id == kNone || uses[id] > 1) continue;
       std::optional<Tensor>& read = graph.values[id].constant;
@@ -193,7 +193,7 @@ absl::Status Folder::Visit(Walk& walk, Node node) {
     ANEMONE_ASSIGN_OR_RETURN(result, CompressedByRule(model_, walk.graph, node));
   }
   if (result.has_value()) {
-    if (result->compressed() != nullptr) walk.DropTransposed(node);
+    if (result->compressed() != nullptr) walk.DropCompressed(node);
     MakeConstant(walk.graph.values[node.outputs[0]], *std::move(result));
     return absl::OkStatus();
   }

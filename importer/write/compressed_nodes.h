@@ -17,10 +17,10 @@
 
 namespace anemone {
 
-// The result of `node` as a compressed constant, if its inputs are constants that are not small and
-// it has one of the forms above or transposes such a matrix. Its elements are not expanded. nullopt
-// for other nodes. kInvalidArgument or kOutOfRange, with the node's name: scales that do not fit or
-// are not numbers, or an index outside its table.
+// The result of `node` as a compressed constant, if its inputs are constants, one of which is not
+// small, and it has one of the forms above or transposes such a matrix. Its elements are not
+// expanded. nullopt for other nodes. kInvalidArgument or kOutOfRange, with the node's name: scales
+// that do not fit or are not numbers, or an index outside its table.
 absl::StatusOr<std::optional<Tensor>> CompressedByRule(const Model& model, const Graph& graph,
                                                        const Node& node);
 

@@ -35,7 +35,7 @@
 namespace anemone {
 namespace {
 
-// The elements, which are rounded to fp16 here or when a unit stores them.
+// float32 elements as they are: a unit rounds them once. Others are rounded to fp16.
 std::vector<float> FloatsOf(const Tensor& tensor) {
   if (tensor.type() != DataType::kFloat || tensor.is_fill() || tensor.compressed() != nullptr) {
     return RoundedFloats(tensor);

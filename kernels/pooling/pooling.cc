@@ -149,11 +149,8 @@ math::PoolShape PoolShapeOf(const PoolingParams& p, const Dims& in, const Dims& 
           .window = WindowOf(p.h, p.w)};
 }
 
-// Whether each result is the maximum of elements: every window has one.
-bool Selects(const PoolingParams& p) {
-  const auto covers = [](const Along& a) { return std::max(a.pad_before, a.pad_after) < a.kernel; };
-  return p.mode == PoolingMode::kMax && covers(p.h) && covers(p.w) && covers(p.d);
-}
+// Whether each result is the maximum of elements: by Validate() every window has one.
+bool Selects(const PoolingParams& p) { return p.mode == PoolingMode::kMax; }
 
 math::AverageDivisor DivisorOf(const PoolingParams& p) {
   return p.exclude_padding ? math::AverageDivisor::kInside : math::AverageDivisor::kInsideAndPads;

@@ -195,7 +195,7 @@ PackedConv PackGeometry(const ConvGeometry& geometry, HalfReader weights,
   state->bias.resize(channels, 0.0f);
   // -0 becomes +0, so that no sum is -0 after the bias is added; sums of winograd.cc may be -0.
   for (float& value : state->bias) value += 0.0f;
-  if (const auto rows = SplitGeometry(geometry)) {
+  if (const auto rows = SplitGeometry(geometry)) {  // in vain if a weight is too large
     auto split = PackGeometry(*rows, weights, bias, coded, id, grid);
     if (split.state().weights->kind == ConvKind::kWinograd) {
       state->weights = std::make_shared<const ConvWeights>(ConvWeights{.kind = ConvKind::kDilated});
@@ -255,7 +255,8 @@ PackedConv PackConv(const ConvShape& shape, HalfReader weights, absl::Span<const
   }
   g.y_plane = g.positions();
   g.y_row = g.out_w;
-  return PackGeometry(g, weights, bias, coded, id, grid, TakeSampling(g));
+  const std::optional<Sampling> sampling = TakeSampling(g);
+  return PackGeometry(g, weights, bias, coded, id, grid, sampling);
 }
 
 PackedConv PackConv(const ConvShape& shape, absl::Span<const Half> weights,

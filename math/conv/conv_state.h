@@ -55,7 +55,7 @@ enum class ConvKind {
   kWinograd,   // 3x3, 1x3 and 1x5 with stride 1: fewer products
   kStrassen,   // large 1x1: fewer products
   kSparse,     // 1x1 with few weights that are not zero: products with these
-  kDilated,    // one row with distant taps: rows with adjacent taps by kWinograd
+  kDilated,    // one row with distant taps is split into rows with adjacent taps: kWinograd
   kBytes,      // input and weights are codes of 8 bits: products of these
 };
 

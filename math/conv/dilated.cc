@@ -61,7 +61,8 @@ std::optional<ConvGeometry> SplitGeometry(const ConvGeometry& g) {
   rows.in_w = rows.out_w + g.kernel_w - 1;
   rows.pad_left = 0;
   rows.y_plane = rows.positions();
-  // With fewer channels, splitting and interleaving take the time that is saved.
+  // With fewer channels, splitting and interleaving take the time that is saved, as do positions
+  // beyond the end if they are more than an eighth.
   constexpr int64_t kFewChannels = 32;
   const bool pays = g.group_in >= kFewChannels && g.group_out >= kFewChannels &&
                     rows.positions() * 8 <= g.positions() * 9 && WinogradPays(rows);
@@ -73,9 +74,9 @@ void RunDilated(const PackedConv::State& state, const Half* x, Half* y, const Ep
   const int64_t in_planes = g.batch * g.groups * g.group_in, in_size = rows.in_h * rows.in_w;
   const int64_t out_planes = g.batch * g.groups * g.group_out, out_size = rows.positions();
   // Rounded up, so that layers of similar sizes use the same memory.
-  constexpr int64_t kMebibyte = (1 << 20) / sizeof(Half);
-  const CallScratch<Half> in(RoundUp(in_planes * in_size, kMebibyte));
-  const CallScratch<Half> out(RoundUp(out_planes * out_size, kMebibyte));
+  constexpr int64_t kStep = (1 << 20) / sizeof(Half);
+  const CallScratch<Half> in(RoundUp(in_planes * in_size, kStep));
+  const CallScratch<Half> out(RoundUp(out_planes * out_size, kStep));
   ParallelForItems(in_planes, in_size, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       HWY_DYNAMIC_DISPATCH(SplitRow)(g, rows, x + i * g.in_w, in.data() + i * in_size);

@@ -88,8 +88,8 @@ HWY_INLINE void AverageTile(const D d, const ConvGeometry& g, const Readable& in
   }
 }
 
-// Whether AverageDirect() has code for the windows. They are summed in the order of taps on every
-// instruction set.
+// Whether AverageDirect(), which lists them too, has code for the windows. They are summed in the
+// order of taps on every instruction set.
 bool IsCommon(const ConvGeometry& g) {
   const auto is_one_of = [](int64_t value, std::initializer_list<int64_t> values) {
     return std::find(values.begin(), values.end(), value) != values.end();

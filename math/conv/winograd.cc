@@ -215,7 +215,8 @@ struct TileCut {
 
   int64_t tasks() const { return runs * channels; }
   // The cost of the largest task in multiply-adds of 16 lanes. The costs of the transforms were
-  // measured (bench/math_bench.cc).
+  // measured (bench/math_bench.cc). Products come before divisions: to round down made Winograd's
+  // products look too cheap for short rows.
   int64_t largest_cost(const ConvGeometry& g) const {
     constexpr int64_t kWeights = 9, kInput = 45, kOutput = 18;  // for 36 points
     const int64_t tiles = CeilDiv(Tiles(g), runs), points = Points(g);

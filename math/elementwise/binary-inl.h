@@ -39,19 +39,13 @@ struct Product {
     const auto by_zero = hn::Or(hn::Eq(x, hn::Zero(df)), hn::Eq(y, hn::Zero(df)));
     return hn::IfThenElse(hn::And(is_none, by_zero), hn::Zero(df), product);
   }
-  // Several vectors at once. If their sum is not a NaN, none of the products is a NaN. `to` may be
-  // `x`.
+  // Several vectors at once. If their sum is not a NaN, none of the products is a NaN.
   template <size_t kCount>
   HWY_INLINE void All(const VF (&x)[kCount], const VF (&y)[kCount], VF (&to)[kCount]) const {
-    VF products[kCount];
     HWY_UNROLL(8)
-    for (size_t i = 0; i < kCount; ++i) products[i] = hn::Mul(x[i], y[i]);
-    if (HWY_LIKELY(HaveNoNan(products))) {
-      HWY_UNROLL(8)
-      for (size_t i = 0; i < kCount; ++i) to[i] = products[i];
-    } else {
-      for (size_t i = 0; i < kCount; ++i) to[i] = (*this)(x[i], y[i]);
-    }
+    for (size_t i = 0; i < kCount; ++i) to[i] = hn::Mul(x[i], y[i]);
+    if (HWY_LIKELY(HaveNoNan(to))) return;
+    for (size_t i = 0; i < kCount; ++i) to[i] = (*this)(x[i], y[i]);
   }
   // False also if the sum of the numbers is a NaN.
   template <size_t kCount>
@@ -65,7 +59,8 @@ struct Product {
 
 // max(x, 0) + Half(min(x, 0) * slope), with the product of Product.
 struct PRelu {
-  // As the sum of +0 and a number that is rounded to Half first, no result is -0.
+  // As the sum of +0 and a number that is rounded to Half first, no result is -0: half of the
+  // smallest Half and less is rounded to 0.
   static HWY_INLINE VF Choose(VF x, VF product) {
     const VF y = hn::IfThenElse(hn::Lt(x, hn::Zero(DF())), product, x);
     return hn::IfThenZeroElse(hn::Le(hn::Abs(y), hn::Set(DF(), 0x1p-25f)), y);

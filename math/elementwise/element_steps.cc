@@ -293,13 +293,15 @@ HWY_INLINE bool IsInner(absl::Span<const StepCall> calls, int call, size_t end) 
 HWY_INLINE bool IsPRelu(absl::Span<const StepCall> calls, int first) {
   if (static_cast<int>(calls.size()) < first + 4) return false;
   const StepCall &below = calls[first], &scaled = calls[first + 1], &above = calls[first + 2];
-  if (!IsBinary(below, BinaryOp::kMin) || !below.z.repeated || below.z.data->bits != 0)
+  if (!IsBinary(below, BinaryOp::kMin) || !below.z.repeated || below.z.data->bits != 0) {
     return false;
+  }
   if (!IsBinary(scaled, BinaryOp::kMul) || scaled.x.step != first) return false;
   if (scaled.z.step == first) return false;  // a square
   const ElementStep& relu = above.step;
-  if (relu.kind != StepKind::kClamp || relu.first != 0 || relu.second <= fp16::kLargest)
+  if (relu.kind != StepKind::kClamp || relu.first != 0 || relu.second <= fp16::kLargest) {
     return false;
+  }
   if (!AreSame(above.x, below.x) || !IsBinary(calls[first + 3], BinaryOp::kAdd)) return false;
   if (!Combines(calls[first + 3], {.step = first + 2}, {.step = first + 1})) return false;
   return IsInner(calls, first, first + 2) && IsInner(calls, first + 1, first + 4) &&

@@ -11,8 +11,8 @@
 // the sum is fp32 in the order of k for every element, and there is one rounding. So the bits are
 // the same on every machine, for any number of threads, packed or not. K = 0 gives the bias.
 //
-// If N is 1, the sum is that of 32 partial sums (term k is added to sum k % 32), which is the same
-// on every machine, too.
+// If N is 1 and rows of A are contiguous, the sum is that of 32 partial sums (term k is added to
+// sum k % 32) instead, which is the same on every machine, too.
 //
 // An exception: packed codes with scales are multiplied as integers (code_products.cc), with
 // errors of at most 2^-15 of the largest of 32 elements of a row of A; on Arm only with M up to 8.

@@ -51,7 +51,7 @@ TEST(CodeGrids, HaveAHalfOfTheirOwnForEachCode) {
   EXPECT_EQ(GridOfSteps(512, -128, 10), std::nullopt) << "the least value is below -65504";
 }
 
-// A maximum of elements is one of them; padding is none if each window has an element.
+// A maximum of elements is one of them.
 TEST(CodeGrids, OfMaximaOfElements) {
   PoolingParams pool = {.h = {.kernel = 2, .stride = 1}, .w = {.kernel = 2, .pad_before = 1}};
   const auto grid = [&] {
@@ -62,10 +62,6 @@ TEST(CodeGrids, OfMaximaOfElements) {
   EXPECT_EQ(grid(), (math::CodeGrid{0.5, -128}));
   pool.mode = PoolingMode::kAvg;
   EXPECT_EQ(grid(), std::nullopt);
-  pool.mode = PoolingMode::kMax;
-  EXPECT_TRUE(PoolingUnit().run.selects(&pool));
-  pool.w.pad_before = 2;  // a window of padding only
-  EXPECT_FALSE(PoolingUnit().run.selects(&pool));
 }
 
 TEST(CodeGrids, OfParts) {

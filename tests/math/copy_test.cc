@@ -256,8 +256,8 @@ TEST(Copy, NegativePadsCutOff) {
   ExpectSame(out, {in[3], in[4], in[5], kHalfOne});
 }
 
-// Runs next to each other become a run of their elements by turns, as a PixelShuffle writes them,
-// and back.
+// Some runs become one that takes an element of each in turn, as a PixelShuffle writes it, and
+// back.
 TEST(Copy, ShortRowsAreInterleavedAndSeparated) {
   ForEachSimdTarget([] {
     for (int64_t runs : {2, 3, 4, 5, 31}) {
@@ -277,6 +277,18 @@ TEST(Copy, ShortRowsAreInterleavedAndSeparated) {
         CopyBlock(extents, turns.data(), together, back.data(), separate);
         ExpectSame(back, in);
       }
+    }
+  });
+}
+
+TEST(Copy, EverySecondElementUpToTheLast) {
+  ForEachSimdTarget([] {
+    for (int64_t count : {1, 2, 9, 17, 33, 67, 131}) {
+      const std::vector<Half> in = Numbers(2 * count - 1, 1, Contents::kSpecial);
+      std::vector<Half> out(count + 1, kHalfOne);
+      CopyBlock({1, 1, 1, 1, count}, in.data(), {0, 0, 0, 0, 2}, out.data(), {0, 0, 0, 0, 1});
+      for (int64_t i = 0; i < count; ++i) ASSERT_EQ(out[i], in[2 * i]) << count;
+      EXPECT_EQ(out.back(), kHalfOne);
     }
   });
 }

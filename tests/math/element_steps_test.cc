@@ -228,8 +228,8 @@ TEST(ElementSteps, AShortStepWithTwoReadersIsKept) {
   ExpectSame(y, Alone(less, scaled, Alone(round, scaled, {})));
 }
 
-// max(x, 0) + min(x, 0) * slopes as four steps, and x * clamp(a * x + b, 0, 1) as three: each is
-// computed at once, unless a result in between is kept.
+// max(x, 0) + min(x, 0) * slopes as four steps, and x * clamp(a * x + b) as three: the same bits at
+// once as step by step, also if a result in between is kept.
 TEST(ElementSteps, APReluIsItsFourSteps) {
   const ElementStep min = {.kind = StepKind::kBinary, .op = BinaryOp::kMin};
   const ElementStep mul = {.kind = StepKind::kBinary, .op = BinaryOp::kMul};
@@ -263,20 +263,32 @@ TEST(ElementSteps, APReluIsItsFourSteps) {
 }
 
 TEST(ElementSteps, AGateIsItsSteps) {
-  const ElementStep scale = {.first = 1.0f / 6, .second = 0.5f};
-  const ElementStep clamp = {.kind = StepKind::kClamp, .first = 0, .second = 1};
+  ElementStep scale = {.second = 0.5f}, clamp = {.kind = StepKind::kClamp};
   const ElementStep mul = {.kind = StepKind::kBinary, .op = BinaryOp::kMul};
-  std::vector<Half> x(1 << 16), y(x.size());
+  std::vector<Half> x(1 << 16), y(x.size()), kept(x.size());
   for (size_t i = 0; i < x.size(); ++i) x[i].bits = static_cast<uint16_t>(i);
-  StepCall calls[] = {{.step = scale, .x = {.data = x.data()}},
-                      {.step = clamp, .x = {.step = 0}},
-                      {.step = mul, .x = {.data = x.data()}, .z = {.step = 1}, .to = y.data()}};
+  const std::pair<float, float> limits[] = {{0, 1}, {-0.25f, 0.75f}, {0, INFINITY}};
   ForEachSimdTarget([&] {
-    const std::vector<Half> want = Alone(mul, x, Alone(clamp, Alone(scale, x, {}), {}));
-    for (const int64_t count : {int64_t{1} << 16, int64_t{100}}) {
-      RunSteps(calls, count);
-      ExpectSame({y.begin(), y.begin() + count}, {want.begin(), want.begin() + count});
-      std::swap(calls[2].x, calls[2].z);
+    for (const float factor : {1.0f / 6, 0.25f}) {  // the second one is a Half
+      for (const auto& [low, high] : limits) {
+        scale.first = factor;
+        clamp.first = low, clamp.second = high;
+        StepCall calls[] = {
+            {.step = scale, .x = {.data = x.data()}},
+            {.step = clamp, .x = {.step = 0}},
+            {.step = mul, .x = {.data = x.data()}, .z = {.step = 1}, .to = y.data()}};
+        const std::vector<Half> gate = Alone(clamp, Alone(scale, x, {}), {});
+        const std::vector<Half> want = Alone(mul, x, gate);
+        for (const int64_t count : {int64_t{1} << 16, int64_t{100}}) {
+          RunSteps(calls, count);
+          ExpectSame({y.begin(), y.begin() + count}, {want.begin(), want.begin() + count});
+          std::swap(calls[2].x, calls[2].z);
+        }
+        calls[1].to = kept.data();
+        RunSteps(calls, int64_t{1} << 16);
+        ExpectSame(y, want);
+        ExpectSame(kept, gate);
+      }
     }
   });
 }

@@ -437,6 +437,17 @@ TEST_P(ConvTransposeTest, EqualsTheScatteredSum) {
 INSTANTIATE_TEST_SUITE_P(Shapes, ConvTransposeTest, testing::ValuesIn(kTransposedCases),
                          [](const auto& info) { return info.param.name; });
 
+TEST(Conv, StridesOf1x1TakeSamples) {
+  const auto takes_samples = [](const Window& window) {
+    const PackedConv packed = PackConv({1, 5, 17, 18, 6, 1, window}, Numbers(30), {});
+    return packed.state().sampling.has_value();
+  };
+  EXPECT_TRUE(takes_samples(Square(1, 4, 0)));
+  EXPECT_FALSE(takes_samples(Square(1, 1, 0)));
+  EXPECT_FALSE(takes_samples({1, 1, 2, 2, 1, 1, 0, 0, 2, 3})) << "padding is read";
+  EXPECT_FALSE(takes_samples(Square(2, 2, 0)));
+}
+
 // Tiles of one or two vectors of positions are slower than those of channels.
 TEST(Conv, FewPositionsPutChannelsIntoVectors) {
   for (const int64_t batch : {int64_t{1}, int64_t{3}}) {
