@@ -161,6 +161,8 @@ class Patches {
       float* to = values_.data() + k * kMacColumns;
       if (tap.is_run) {
         std::memcpy(to, plane + tap.at[0], kMacColumns * sizeof(float));
+      } else if (tap.is_outside) {
+        std::memset(to, 0, kMacColumns * sizeof(float));
       } else {
         for (int64_t j = 0; j < kMacColumns; ++j) to[j] = plane[tap.at[j]];
       }
@@ -172,7 +174,8 @@ class Patches {
   // The offset that each window reads for one tap.
   struct Tap {
     int64_t at[kMacColumns];
-    bool is_run;  // the offsets are consecutive
+    bool is_run;      // the offsets are consecutive
+    bool is_outside;  // no window reads an element
   };
 
   void FindTaps(int64_t first) {
@@ -204,9 +207,13 @@ class Patches {
       count -= here;
     }
     std::fill(to, tap.at + kMacColumns, outside);
-    int64_t strays = 0;
-    for (int64_t j = 0; j < kMacColumns; ++j) strays |= tap.at[j] - tap.at[0] - j;
+    int64_t strays = 0, inside = 0;
+    for (int64_t j = 0; j < kMacColumns; ++j) {
+      strays |= tap.at[j] - tap.at[0] - j;
+      inside |= tap.at[j] ^ outside;
+    }
     tap.is_run = strays == 0;
+    tap.is_outside = inside == 0;
   }
 
   const Convolution& c_;
