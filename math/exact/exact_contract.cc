@@ -175,7 +175,7 @@ class Patches {
   struct Tap {
     int64_t at[kMacColumns];
     bool is_run;      // the offsets are consecutive
-    bool is_outside;  // no window reads an element
+    bool is_outside;  // no window reads an element, because its row is outside
   };
 
   void FindTaps(int64_t first) {
@@ -196,7 +196,9 @@ class Patches {
                Tap& tap) const {
     const int64_t outside = PlaneSize(c_) - 1;
     int64_t* to = tap.at;
+    tap.is_outside = true;
     for (; count > 0; ++rows, column = 0) {
+      tap.is_outside = tap.is_outside && *rows < 0;
       const int64_t here = std::min(c_.out_w - column, count);
       for (int64_t j = 0; j < here; ++j) {
         const int64_t at = *rows + columns[column + j];
@@ -207,13 +209,9 @@ class Patches {
       count -= here;
     }
     std::fill(to, tap.at + kMacColumns, outside);
-    int64_t strays = 0, inside = 0;
-    for (int64_t j = 0; j < kMacColumns; ++j) {
-      strays |= tap.at[j] - tap.at[0] - j;
-      inside |= tap.at[j] ^ outside;
-    }
+    int64_t strays = 0;
+    for (int64_t j = 0; j < kMacColumns; ++j) strays |= tap.at[j] - tap.at[0] - j;
     tap.is_run = strays == 0;
-    tap.is_outside = inside == 0;
   }
 
   const Convolution& c_;
