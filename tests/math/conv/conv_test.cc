@@ -439,7 +439,8 @@ INSTANTIATE_TEST_SUITE_P(Shapes, ConvTransposeTest, testing::ValuesIn(kTranspose
 
 TEST(Conv, StridesOf1x1TakeSamples) {
   const auto takes_samples = [](const Window& window) {
-    const PackedConv packed = PackConv({1, 5, 17, 18, 6, 1, window}, Numbers(30), {});
+    const std::vector<Half> w = Numbers(6 * 5 * window.kernel_h * window.kernel_w);
+    const PackedConv packed = PackConv({1, 5, 17, 18, 6, 1, window}, w, {});
     return packed.state().sampling.has_value();
   };
   EXPECT_TRUE(takes_samples(Square(1, 4, 0)));
