@@ -1,6 +1,7 @@
 #include "base/float_scan.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 
@@ -82,11 +83,9 @@ FloatLimits LimitsOfHalves(const std::byte* halves, int64_t count) {
   }
   FloatLimits limits;
   const auto number = [](int16_t key) {
-    const int bits = (key < 0 ? ~key : key), exponent = bits >> 10, fraction = bits & 0x3ff;
-    const int significand = exponent == 0 ? fraction : fraction + 0x400;
-    const float magnitude =
-        bits == kInfinity ? std::numeric_limits<float>::infinity()
-                          : std::ldexp(static_cast<float>(significand), std::max(exponent, 1) - 25);
+    const int bits = key < 0 ? ~key : key;  // the same fields as a float's, with another exponent
+    const float magnitude = bits == kInfinity ? std::numeric_limits<float>::infinity()
+                                              : std::bit_cast<float>(bits << 13) * 0x1p112f;
     return key < 0 ? -magnitude : magnitude;
   };
   for (int64_t i = 0; i < kKeys; ++i) {

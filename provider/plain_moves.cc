@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/bool_element.h"
+#include "base/element_size.h"
 
 namespace anemone {
 namespace {
@@ -104,22 +105,7 @@ StridedView BroadcastView(absl::Span<const int64_t> dims, size_t rank) {
 Tensor MovedElements(const Tensor& x, const std::vector<int64_t>& dims, const StridedView& view) {
   Tensor made = Tensor::Uninitialized(x.type(), dims);
   auto* const to = made.mutable_data<std::byte>();
-  switch (BitsOf(x.type())) {
-    case 8:
-      MoveRows<1>(x, view, dims, to);
-      break;
-    case 16:
-      MoveRows<2>(x, view, dims, to);
-      break;
-    case 32:
-      MoveRows<4>(x, view, dims, to);
-      break;
-    case 64:
-      MoveRows<8>(x, view, dims, to);
-      break;
-    default:
-      MoveRows<16>(x, view, dims, to);
-  }
+  WithElementSize(x.type(), [&](auto size) { MoveRows<size>(x, view, dims, to); });
   return made;
 }
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/bool_element.h"
+#include "base/element_size.h"
 #include "importer/edit.h"
 #include "importer/elements.h"
 #include "importer/infer/compute.h"
@@ -27,26 +28,13 @@ void CopyElements(const Tensor& from, absl::Span<const int64_t> places, std::byt
   }
 }
 
-// The elements of `from` at these places. nullopt: elements of other sizes (complex128).
+// The elements of `from` at these places. nullopt: elements of 4 bits, or of 16 bytes (complex128).
 Result Picked(const Tensor& from, Dims dims, const Dims& places) {
+  if (const int bits = BitsOf(from.type()); bits < 8 || bits > 64) return std::nullopt;
   Tensor made = Tensor::Uninitialized(from.type(), std::move(dims));
   auto* const to = made.mutable_data<std::byte>();
-  switch (BitsOf(from.type())) {
-    case 8:
-      CopyElements<1>(from, places, to);
-      return made;
-    case 16:
-      CopyElements<2>(from, places, to);
-      return made;
-    case 32:
-      CopyElements<4>(from, places, to);
-      return made;
-    case 64:
-      CopyElements<8>(from, places, to);
-      return made;
-    default:
-      return std::nullopt;
-  }
+  WithElementSize(from.type(), [&](auto size) { CopyElements<size>(from, places, to); });
+  return made;
 }
 
 // The indices that a Slice takes of an axis of `size` elements, at least one.

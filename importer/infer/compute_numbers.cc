@@ -7,6 +7,7 @@
 #include <limits>
 #include <utility>
 
+#include "anemone/scale_grid.h"
 #include "importer/edit.h"
 #include "importer/elements.h"
 #include "importer/infer/places.h"
@@ -400,19 +401,13 @@ Result DequantizeLinear(const ConstantNode& c) {
   if (is_int32 && std::any_of(zeros.begin(), zeros.end(), [](double z) { return z != 0; })) {
     return std::nullopt;
   }
-  int64_t inner = std::max<int64_t>(x.elements(), 1);  // elements that share a scale
-  if (count != 1) {
-    const auto rank = static_cast<int64_t>(x.dims().size());
-    int64_t axis = IntOr(c.node(), "axis", 1);
-    if (axis < 0) axis += rank;
-    if (axis < 0 || axis >= rank || c.In(1)->dims() != Dims{x.dims()[axis]}) return std::nullopt;
-    inner = 1;
-    for (int64_t i = axis + 1; i < rank; ++i) inner *= x.dims()[i];
-  }
+  const auto grid = ScaleGrid::Of(x.dims(), count == 1 ? Dims() : c.In(1)->dims(),
+                                  IntOr(c.node(), "axis", 1), /*block_size=*/0);
+  if (!grid.ok()) return std::nullopt;
   std::vector<double> made;
   made.reserve(numbers->size());
   for (size_t i = 0; i < numbers->size(); ++i) {
-    const size_t at = i / inner % count;
+    const int64_t at = grid->IndexOf(static_cast<int64_t>(i));
     made.push_back(static_cast<float>(static_cast<double>((*numbers)[i]) - zeros[at]) *
                    (*scales)[at]);
   }

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
-#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -35,10 +33,10 @@ absl::Status AtNode(const Model& model, const Node& node, const absl::Status& st
   return absl::Status(status.code(), absl::StrCat(NodeLabel(model, node), ": ", status.message()));
 }
 
-// The grid of factors that are broadcast to a tensor of shape `dims`; nullopt unless they vary
+// The grid of factors of shape `factors` that are broadcast to `codes`; nullopt unless they vary
 // along axes that follow each other, and a few elements at least share one.
-std::optional<ScaleGrid> GridOfFactors(const std::vector<int64_t>& dims,
-                                       const std::vector<int64_t>& factors) {
+std::optional<ScaleGrid> GridOfFactors(const Tensor& codes, const std::vector<int64_t>& factors) {
+  const std::vector<int64_t>& dims = codes.dims();
   if (factors.size() > dims.size()) return std::nullopt;
   ScaleGrid grid = {.axis = 1, .inner = 1, .block = 1, .axis_stride = 1};
   bool is_over = false;  // the axes along which they vary
@@ -56,8 +54,7 @@ std::optional<ScaleGrid> GridOfFactors(const std::vector<int64_t>& dims,
     }
   }
   constexpr int64_t kLeastSharing = 8;
-  const int64_t all = std::accumulate(dims.begin(), dims.end(), int64_t{1}, std::multiplies<>());
-  if (all / kLeastSharing < grid.axis) return std::nullopt;
+  if (codes.elements() / kLeastSharing < grid.axis) return std::nullopt;
   return grid;
 }
 
@@ -259,7 +256,7 @@ absl::StatusOr<std::optional<Tensor>> CompressedByMul(const Graph& graph, const 
       scales->compressed() != nullptr) {
     return std::nullopt;
   }
-  const std::optional<ScaleGrid> grid = GridOfFactors(codes->dims(), scales->dims());
+  const std::optional<ScaleGrid> grid = GridOfFactors(*codes, scales->dims());
   if (!grid) return std::nullopt;
   auto made = Compressed::Affine(stored->codes(), *scales, Tensor(), *grid);
   if (!made.ok() || !FitFp16((*made)->scales())) return std::nullopt;  // or are not finite

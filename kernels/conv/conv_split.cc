@@ -248,8 +248,9 @@ Operand Partial(LowerContext& c, const Form& form, const Operand& x, const ConvP
   auto* to = taps.mutable_data<float>();
   const float* from = &kernel.values[kernel.IndexOf(0, 0, deep.first, high.first, wide.first)];
   for (int64_t channel = 0; channel < outs * ins; ++channel) {
-    for (int64_t i = 0; i < lines; ++i)
+    for (int64_t i = 0; i < lines; ++i) {
       to = std::copy_n(from + channel * plane + i * width, line, to);
+    }
   }
   std::vector<Tensor> weights = {std::move(taps)};
   if (with_bias && form.bias) weights.push_back(*form.bias);

@@ -184,12 +184,11 @@ ConvWeights PackWeights(ConvKind kind, const ConvGeometry& geometry, HalfReader 
 
 PackedConv PackGeometry(const ConvGeometry& geometry, HalfReader weights,
                         absl::Span<const float> bias, const CodedWeights* coded, ConstantId id,
-                        std::optional<CodeGrid> grid, std::optional<Sampling> sampling) {
+                        std::optional<CodeGrid> grid) {
   const int64_t channels = geometry.groups * geometry.group_out;
   assert(bias.empty() || static_cast<int64_t>(bias.size()) == channels);
   auto state = std::make_unique<PackedConv::State>();
   state->geometry = geometry;
-  state->sampling = sampling;
   state->grid = grid;
   state->bias.assign(bias.begin(), bias.end());
   state->bias.resize(channels, 0.0f);
@@ -216,16 +215,15 @@ namespace {
 
 // A 1x1 convolution with strides becomes one without them, of the elements that it reads: copying
 // these costs less than unfolding the input for each block.
-std::optional<Sampling> TakeSampling(ConvGeometry& g) {
+void TakeSamples(ConvGeometry& g) {
   const bool has_strides = g.stride_h > 1 || g.stride_w > 1;
-  if (g.taps() != 1 || !has_strides || g.pad_top != 0 || g.pad_left != 0) return std::nullopt;
-  const Sampling sampling = {g.in_h, g.in_w, g.stride_h, g.stride_w};
+  if (g.taps() != 1 || !has_strides || g.pad_top != 0 || g.pad_left != 0) return;
   if (g.in_h <= (g.out_h - 1) * g.stride_h || g.in_w <= (g.out_w - 1) * g.stride_w) {
-    return std::nullopt;  // pads at the end are read
+    return;  // pads at the end are read
   }
+  g.sampling = {g.in_h, g.in_w, g.stride_h, g.stride_w};
   g.in_h = g.out_h, g.in_w = g.out_w;
   g.stride_h = g.stride_w = 1;
-  return sampling;
 }
 
 }  // namespace
@@ -255,8 +253,8 @@ PackedConv PackConv(const ConvShape& shape, HalfReader weights, absl::Span<const
   }
   g.y_plane = g.positions();
   g.y_row = g.out_w;
-  const std::optional<Sampling> sampling = TakeSampling(g);
-  return PackGeometry(g, weights, bias, coded, id, grid, sampling);
+  TakeSamples(g);
+  return PackGeometry(g, weights, bias, coded, id, grid);
 }
 
 PackedConv PackConv(const ConvShape& shape, absl::Span<const Half> weights,
@@ -461,11 +459,11 @@ void Conv(const PackedConv& conv, absl::Span<const Half> x, absl::Span<Half> y,
   const PackedConv::State& state = conv.state();
   const ConvGeometry& g = state.geometry;
   const int64_t planes = g.batch * g.groups * g.group_in;
-  const Sampling all = state.sampling.value_or(Sampling{g.in_h, g.in_w, 1, 1});
+  const Sampling all = g.sampling.value_or(Sampling{g.in_h, g.in_w, 1, 1});
   assert(static_cast<int64_t>(x.size()) == planes * all.in_h * all.in_w);
   assert(static_cast<int64_t>(y.size()) == g.batch * g.groups * g.group_out * g.y_plane);
   if (y.empty()) return;  // the kernel does not fit into the input
-  if (!state.sampling) return RunConv(state, x.data(), y.data(), epilogue);
+  if (!g.sampling) return RunConv(state, x.data(), y.data(), epilogue);
   const CallScratch<Half> samples(planes * g.positions());
   const Extents extents = {1, 1, planes, g.in_h, g.in_w};
   CopyBlock(extents, x.data(), {0, 0, all.in_h * all.in_w, all.stride_h * all.in_w, all.stride_w},

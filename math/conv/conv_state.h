@@ -20,6 +20,11 @@
 
 namespace anemone::math {
 
+// Every stride-th row and column of planes of in_h x in_w.
+struct Sampling {
+  int64_t in_h, in_w, stride_h, stride_w;
+};
+
 // Like ConvShape, but more general: output positions may be spread over a larger plane (a phase of
 // a transposed convolution), pads may be negative, and a kernel may have no taps.
 struct ConvGeometry {
@@ -34,6 +39,8 @@ struct ConvGeometry {
   // Position (i, j) is element y_first + i * y_row + j * y_column of an output plane, and planes
   // are y_plane elements apart.
   int64_t y_plane = 1, y_first = 0, y_row = 1, y_column = 1;
+  // 1x1 with strides: Conv() copies the elements that are read. The rest is the geometry of these.
+  std::optional<Sampling> sampling;
 
   int64_t taps() const { return kernel_h * kernel_w; }
   int64_t depth() const { return group_in * taps(); }
@@ -95,14 +102,8 @@ struct ConvWeights {
   ByteRows bytes;                  // kBytes
 };
 
-// Every stride-th row and column of planes of in_h x in_w.
-struct Sampling {
-  int64_t in_h, in_w, stride_h, stride_w;
-};
-
 struct PackedConv::State {
-  ConvGeometry geometry;             // of the samples, if there are any
-  std::optional<Sampling> sampling;  // 1x1 with strides: only these elements are read
+  ConvGeometry geometry;
   std::shared_ptr<const ConvWeights> weights = std::make_shared<const ConvWeights>();
   std::vector<float> bias;                  // one per output channel
   std::optional<CodeGrid> grid;             // of the input
@@ -113,8 +114,7 @@ struct PackedConv::State {
 // `grid`, see PackConv().
 PackedConv PackGeometry(const ConvGeometry& geometry, HalfReader weights,
                         absl::Span<const float> bias, const CodedWeights* coded = nullptr,
-                        ConstantId id = {}, std::optional<CodeGrid> grid = std::nullopt,
-                        std::optional<Sampling> sampling = std::nullopt);
+                        ConstantId id = {}, std::optional<CodeGrid> grid = std::nullopt);
 
 // The layout of a stage: the input rows and columns that a run of output positions reads, copied
 // once as float, with their padding. Columns are split by column modulo stride, so that each tap of

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cassert>
-#include <initializer_list>
 
 #include "math/conv/conv_state.h"
 #include "math/core/parallel.h"
@@ -88,15 +87,23 @@ HWY_INLINE void AverageTile(const D d, const ConvGeometry& g, const Readable& in
   }
 }
 
-// Whether AverageDirect(), which lists them too, has code for the windows. They are summed in the
-// order of taps on every instruction set.
+// Calls run(kernel, stride), with constants, if the windows are common ones, and returns whether
+// they are.
+template <class Run>
+HWY_INLINE bool WithCommonWindow(const ConvGeometry& g, const Run& run) {
+  if (g.dilation_h != 1 || g.dilation_w != 1) return false;
+  if (g.kernel_h != g.kernel_w || g.stride_h != g.stride_w) return false;
+  return WithOneOf<2, 3, 5>(g.kernel_w, [&](auto kernel) HWY_ATTR {
+    return WithOneOf<1, 2>(g.stride_w, [&](auto stride) HWY_ATTR {
+      run(kernel, stride);
+      return true;
+    });
+  });
+}
+
+// Common windows are summed in the order of taps on every instruction set.
 bool IsCommon(const ConvGeometry& g) {
-  const auto is_one_of = [](int64_t value, std::initializer_list<int64_t> values) {
-    return std::find(values.begin(), values.end(), value) != values.end();
-  };
-  return g.dilation_h == 1 && g.dilation_w == 1 && g.kernel_h == g.kernel_w &&
-         g.stride_h == g.stride_w && is_one_of(g.kernel_w, {2, 3, 5}) &&
-         is_one_of(g.stride_w, {1, 2});
+  return WithCommonWindow(g, [](auto, auto) {});
 }
 
 // The sums of kLanes windows of a row, of which `count` are used.
@@ -151,19 +158,16 @@ HWY_INLINE void AverageByColumns(const ConvGeometry& g, const Half* x, int64_t f
 HWY_INLINE bool AverageDirect(const ConvGeometry& g, const Readable& input, const Half* x,
                               int64_t first, int64_t last, const Counts& counts, Half* y) {
   if constexpr (ANEMONE_MATH_NATIVE_HALF) {
-    return WithOneOf<2, 3, 5>(g.kernel_w, [&](auto kernel) HWY_ATTR {
-      return WithOneOf<1, 2>(g.stride_w, [&](auto stride) HWY_ATTR {
-        WithLanesFor(g.out_w, [&](auto d) HWY_ATTR {
-          constexpr int64_t kColumns = hn::MaxLanes(decltype(d)());
-          for (int64_t column = 0; column < g.out_w; column += kColumns) {
-            const TapColumns<kernel, stride, decltype(d)> taps(g, column);
-            ForTileRows(first, last, [&](auto rows, int64_t row) HWY_ATTR {
-              const int64_t columns = HWY_MIN(g.out_w - column, kColumns);
-              AverageTile<rows>(d, g, input, x, taps, row, column, columns, counts, y);
-            });
-          }
-        });
-        return true;
+    return WithCommonWindow(g, [&](auto kernel, auto stride) HWY_ATTR {
+      WithLanesFor(g.out_w, [&](auto d) HWY_ATTR {
+        constexpr int64_t kColumns = hn::MaxLanes(decltype(d)());
+        for (int64_t column = 0; column < g.out_w; column += kColumns) {
+          const TapColumns<kernel, stride, decltype(d)> taps(g, column);
+          ForTileRows(first, last, [&](auto rows, int64_t row) HWY_ATTR {
+            const int64_t columns = HWY_MIN(g.out_w - column, kColumns);
+            AverageTile<rows>(d, g, input, x, taps, row, column, columns, counts, y);
+          });
+        }
       });
     });
   }

@@ -441,7 +441,7 @@ TEST(Conv, StridesOf1x1TakeSamples) {
   const auto takes_samples = [](const Window& window) {
     const std::vector<Half> w = Numbers(6 * 5 * window.kernel_h * window.kernel_w);
     const PackedConv packed = PackConv({1, 5, 17, 18, 6, 1, window}, w, {});
-    return packed.state().sampling.has_value();
+    return packed.state().geometry.sampling.has_value();
   };
   EXPECT_TRUE(takes_samples(Square(1, 4, 0)));
   EXPECT_FALSE(takes_samples(Square(1, 1, 0)));
