@@ -61,13 +61,14 @@ Mappings& AllMappings() {
 
 }  // namespace
 
-MappedFile::MappedFile(const std::byte* data, size_t size) : data_(data), size_(size) {
+MappedFile::MappedFile(const FileIdentity& identity, const std::byte* data, size_t size)
+    : identity_(identity), data_(data), size_(size) {
   std::lock_guard<std::mutex> lock(AllMappings().mutex);
   AllMappings().sizes[data] = size;
 }
 
-MappedFile::MappedFile(std::vector<std::byte> copy)
-    : copy_(std::move(copy)), data_(copy_.data()), size_(copy_.size()) {}
+MappedFile::MappedFile(const FileIdentity& identity, std::vector<std::byte> copy)
+    : identity_(identity), copy_(std::move(copy)), data_(copy_.data()), size_(copy_.size()) {}
 
 namespace {
 
@@ -118,18 +119,17 @@ std::shared_ptr<const MappedFile> FindMapped(const FileIdentity& identity) {
 // Of threads that open a file at the same time, all get the mapping of the first. A file that was
 // read does not keep its inode, which another one of the same size may have a moment later, within
 // one tick of the system's clock: so its bytes are compared, too.
-std::shared_ptr<const MappedFile> RememberMapped(const FileIdentity& identity,
-                                                 const std::shared_ptr<const MappedFile>& file) {
+std::shared_ptr<const MappedFile> RememberMapped(const std::shared_ptr<const MappedFile>& file) {
   const std::lock_guard<std::mutex> lock(AllMappings().mutex);
   auto& files = AllMappings().files;
-  if (const auto found = files.find(identity); found != files.end()) {
+  if (const auto found = files.find(file->identity()); found != files.end()) {
     auto first = found->second.lock();
     if (first != nullptr && (file->bytes().size() > kMostRead || first->text() == file->text())) {
       return first;
     }
   }
   std::erase_if(files, [](const auto& entry) { return entry.second.expired(); });
-  files[identity] = file;
+  files[file->identity()] = file;
   return file;
 }
 
@@ -176,15 +176,15 @@ absl::StatusOr<std::shared_ptr<const MappedFile>> MappedFile::Map(int file,
   std::shared_ptr<const MappedFile> mapped;
   if (size <= kMostRead) {
     ANEMONE_ASSIGN_OR_RETURN(std::vector<std::byte> copy, Read(file, size, path));
-    mapped.reset(new MappedFile(std::move(copy)));
+    mapped.reset(new MappedFile(identity, std::move(copy)));
   } else if (auto known = FindMapped(identity)) {
     return known;
   } else {
     void* data = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file, 0);
     if (data == MAP_FAILED) return SystemError(path, "cannot be mapped");
-    mapped.reset(new MappedFile(static_cast<const std::byte*>(data), size));
+    mapped.reset(new MappedFile(identity, static_cast<const std::byte*>(data), size));
   }
-  return RememberMapped(identity, mapped);
+  return RememberMapped(mapped);
 }
 
 MappedFile::~MappedFile() {

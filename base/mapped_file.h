@@ -16,6 +16,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "base/file_identity.h"
 
 namespace anemone {
 
@@ -40,13 +41,16 @@ class MappedFile {
   MappedFile(const MappedFile&) = delete;
   MappedFile& operator=(const MappedFile&) = delete;
 
+  // Of the file when it was opened.
+  const FileIdentity& identity() const { return identity_; }
   absl::Span<const std::byte> bytes() const { return {data_, size_}; }
   absl::string_view text() const { return {reinterpret_cast<const char*>(data_), size_}; }
 
  private:
-  MappedFile(const std::byte* data, size_t size);
-  explicit MappedFile(std::vector<std::byte> copy);
+  MappedFile(const FileIdentity& identity, const std::byte* data, size_t size);
+  MappedFile(const FileIdentity& identity, std::vector<std::byte> copy);
 
+  FileIdentity identity_;
   std::vector<std::byte> copy_;  // of a file that was read; of others empty
   const std::byte* data_;
   size_t size_;

@@ -224,12 +224,12 @@ absl::Span<const Target> AllTargets() {
 }
 
 absl::StatusOr<const Target*> FindTarget(absl::string_view name) {
-  std::string wanted = Plainly(name);
-  for (const TargetAlias& alias : TargetAliases()) {
-    if (wanted == Plainly(alias.product)) wanted = absl::AsciiStrToLower(alias.target);
-  }
+  const std::string wanted = Plainly(name);
   for (const Target& target : AllTargets()) {
     if (wanted == target.option_name()) return &target;
+  }
+  for (const TargetAlias& alias : TargetAliases()) {
+    if (wanted == Plainly(alias.product)) return FindTarget(alias.target);
   }
   if (wanted.empty()) {
     return absl::NotFoundError(

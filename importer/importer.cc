@@ -141,6 +141,11 @@ absl::StatusOr<Model> ImportText(const std::string& where, absl::string_view fil
 
 absl::StatusOr<Model> ImportFile(const std::string& path, const ImportOptions& options) {
   ANEMONE_ASSIGN_OR_RETURN(std::shared_ptr<const MappedFile> file, MappedFile::Open(path));
+  return ImportMapped(file, path, options);
+}
+
+absl::StatusOr<Model> ImportMapped(const std::shared_ptr<const MappedFile>& file,
+                                   const std::string& path, const ImportOptions& options) {
   ANEMONE_ASSIGN_OR_RETURN(
       Model model, ImportText(path, file->text(), file, ExternalData::BesideModel(path), options));
   model.path = path;

@@ -20,6 +20,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "base/mapped_file.h"
 #include "importer/adapters.h"
 #include "importer/graph.h"
 
@@ -71,6 +72,9 @@ struct ImportOptions {
 };
 
 absl::StatusOr<Model> ImportFile(const std::string& path, const ImportOptions& options);
+// The same, if `file` was opened at `path`.
+absl::StatusOr<Model> ImportMapped(const std::shared_ptr<const MappedFile>& file,
+                                   const std::string& path, const ImportOptions& options);
 
 // `directory` is searched for external data; if it is "", external data is refused.
 absl::StatusOr<Model> ImportBytes(absl::string_view bytes, const std::string& directory,

@@ -11,34 +11,40 @@
 
 namespace anemone {
 
-bool KeepsLoops(const Settings& settings) {
-  const auto planning = PlanOptionsOf(settings);
-  const auto numerics = NumericsMode::Parse(settings.numerics);
-  if (!planning.ok() || !numerics.ok() || numerics->is_exact()) return false;
-  const Policy& policy = planning->policy;
-  return planning->route == Route::kNetplist && policy.aim == Policy::Aim::kMaxEngine &&
-         policy.refused_units.empty() && !settings.clamp_activations && !settings.hazards &&
-         !settings.heed_limits && settings.memory_limit == 0 && IsSoftwareOnly(settings) &&
-         !settings.device_limits;
+namespace {
+
+// Whether plans that run with these settings have loops (MakeRunPlan()): nothing looks at the units
+// of a loop one by one.
+bool KeepsLoops(const Settings& settings, const PlanOptions& planning,
+                const NumericsMode& numerics) {
+  const Policy& policy = planning.policy;
+  return !numerics.is_exact() && planning.route == Route::kNetplist &&
+         policy.aim == Policy::Aim::kMaxEngine && policy.refused_units.empty() &&
+         !settings.clamp_activations && !settings.hazards && !settings.heed_limits &&
+         settings.memory_limit == 0 && IsSoftwareOnly(settings) && !settings.device_limits;
 }
 
+}  // namespace
+
 absl::StatusOr<LoadSetup> MakeLoadSetup(const Settings& settings, Bucketing::Import import,
-                                        const std::string& path,
+                                        const std::vector<FileOfModel>& files,
                                         std::shared_ptr<const std::string> bytes) {
   ANEMONE_RETURN_IF_ERROR(CheckRunSettings(settings));
-  const ModelLimits limits(settings.limits);  // the cache lists the model's files
   LoadSetup setup{
       .settings = settings,
       // With operators of ai.anemone ONNX Runtime refuses the file, and reads nodes instead.
-      .file = {.path = path, .bytes = bytes, .dims = settings.dims, .custom_operators = false},
+      .file = {.path = files.empty() ? "" : files.front().path,
+               .bytes = bytes,
+               .dims = settings.dims,
+               .custom_operators = false},
       .import = std::move(import)};
   ANEMONE_ASSIGN_OR_RETURN(setup.planning, RunPlanOptionsOf(settings));
   setup.planning.bodies = true;
   setup.state_in_place = settings.state;
   setup.is_of_file = !settings.last_logits;
-  setup.keeps_loops = KeepsLoops(settings);
   setup.software.observed = settings.hazards;
   ANEMONE_ASSIGN_OR_RETURN(setup.software.numerics, NumericsMode::Parse(settings.numerics));
+  setup.keeps_loops = KeepsLoops(settings, setup.planning, setup.software.numerics);
   setup.memory = std::make_shared<MemoryBudget>(settings.memory_limit);
   const int threads = ThreadsOf(settings.threads);
   setup.runtime =
@@ -65,7 +71,7 @@ absl::StatusOr<LoadSetup> MakeLoadSetup(const Settings& settings, Bucketing::Imp
   if (modules == nullptr) {
     Settings keyed = settings;  // what an adapter gives is an input in the cached program
     keyed.overridable.insert(keyed.overridable.end(), given.begin(), given.end());
-    ANEMONE_ASSIGN_OR_RETURN(setup.cache, SessionCache::Open(keyed, path, std::move(bytes)));
+    ANEMONE_ASSIGN_OR_RETURN(setup.cache, SessionCache::Open(keyed, files, std::move(bytes)));
     return setup;
   }
   // The model that runs has more inputs than the file's, which the cache's key does not know.

@@ -13,6 +13,7 @@
 #include "anemone/settings.h"
 #include "engine/device.h"
 #include "importer/new_weights.h"
+#include "importer/read/model_files.h"
 #include "partitioner/plan.h"
 #include "provider/adapters/adapters.h"
 #include "provider/buckets/bucketing.h"
@@ -45,7 +46,7 @@ struct LoadSetup {
   // The pairs whose rows the plan may write in place (state_in_place.h): those of the settings; of
   // a compiled model, those that it was compiled with.
   std::map<std::string, std::string> state_in_place;
-  bool keeps_loops = false;  // KeepsLoops()
+  bool keeps_loops = false;  // plans may have loops (MakeRunPlan())
   SoftwareOptions software;
   std::shared_ptr<MemoryBudget> memory;
   std::shared_ptr<LazyRuntime> runtime;
@@ -55,13 +56,10 @@ struct LoadSetup {
   std::shared_ptr<DeviceNotes> notes;
 };
 
-// Whether plans that run with these settings have loops (MakeRunPlan()): nothing looks at the units
-// of a loop one by one. The settings are valid.
-bool KeepsLoops(const Settings& settings);
-
-// Of the model at `path`, or in memory if `bytes` is not null. Errors: those of settings.
+// Of the model of `files` (OpenFilesOfModel()), or in memory if `bytes` is not null. Errors: those
+// of settings.
 absl::StatusOr<LoadSetup> MakeLoadSetup(const Settings& settings, Bucketing::Import import,
-                                        const std::string& path,
+                                        const std::vector<FileOfModel>& files,
                                         std::shared_ptr<const std::string> bytes);
 
 }  // namespace anemone

@@ -95,10 +95,12 @@ absl::StatusOr<Session> Session::Load(const std::string& path, const Settings& s
     const auto load =
         [&](const std::string& file, const Settings& with,
             std::shared_ptr<const CompiledModel> compiled) -> absl::StatusOr<Session> {
-      const auto import = [files = UnchangedFile(file, with)](const ImportOptions& importing) {
-        return files.Import(importing);
+      const auto model = std::make_shared<const UnchangedFile>(file, with);
+      const auto import = [model](const ImportOptions& importing) {
+        return model->Import(importing);
       };
-      ANEMONE_ASSIGN_OR_RETURN(LoadSetup setup, MakeLoadSetup(with, import, file, nullptr));
+      ANEMONE_ASSIGN_OR_RETURN(LoadSetup setup,
+                               MakeLoadSetup(with, import, model->files(), nullptr));
       // Adapters change the model that is planned.
       if (compiled != nullptr && setup.adapters->modules() == nullptr && !with.hazards) {
         setup.state_in_place = compiled->state();
@@ -126,7 +128,7 @@ absl::StatusOr<Session> Session::LoadBytes(absl::string_view model, const Settin
     const auto import = [bytes](const ImportOptions& importing) {
       return ImportShared(bytes, "", importing);
     };
-    ANEMONE_ASSIGN_OR_RETURN(const LoadSetup setup, MakeLoadSetup(settings, import, "", bytes));
+    ANEMONE_ASSIGN_OR_RETURN(const LoadSetup setup, MakeLoadSetup(settings, import, {}, bytes));
     return Of(setup);
   });
 }

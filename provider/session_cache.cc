@@ -61,13 +61,14 @@ std::vector<Tensor> SourcesOf(const std::vector<FileOfModel>& files) {
 }
 
 absl::StatusOr<std::shared_ptr<SessionCache>> SessionCache::Open(
-    const Settings& settings, const std::string& path, std::shared_ptr<const std::string> bytes) {
+    const Settings& settings, const std::vector<FileOfModel>& files,
+    std::shared_ptr<const std::string> bytes) {
   if (!settings.cache || settings.hazards) return nullptr;
   const std::string folder = DefaultCacheFolder();
   if (folder.empty()) return nullptr;
   std::vector<Tensor> sources;
   if (bytes == nullptr) {
-    sources = SourcesOf(OpenFilesOfModel(path));
+    sources = SourcesOf(files);
   } else {
     const auto* data = reinterpret_cast<const std::byte*>(bytes->data());
     sources.push_back(ViewOf({data, bytes->size()}, bytes));

@@ -1,7 +1,7 @@
 // provider/session_cache.h: the program cache of direct mode: what a session has planned for a
 // model, by everything that the plan depends on.
 //
-//   ANEMONE_ASSIGN_OR_RETURN(auto cache, SessionCache::Open(settings, "net.onnx", nullptr));
+//   ANEMONE_ASSIGN_OR_RETURN(auto cache, SessionCache::Open(settings, files, nullptr));
 //   if (cache == nullptr) return absl::OkStatus();                    // there is no cache
 //   auto found = cache->Find(importing);                              // nothing is imported
 //   if (!found) cache->Store(importing, graph, plan, models, {.line = "M1: 100 % of MACs"});
@@ -28,12 +28,13 @@ std::vector<Tensor> SourcesOf(const std::vector<FileOfModel>& files);
 
 class SessionCache : public ProgramStore {
  public:
-  // For the model at `path` with its external data, or in memory if `bytes` is not null. Null if
+  // For the model of `files` (OpenFilesOfModel()), or in memory if `bytes` is not null. Null if
   // the settings or the environment turn the cache off, if its folder cannot be used, if the model
   // cannot be read, or if the session needs the whole plan (Settings::hazards). Errors: those of
   // HashInTime().
   static absl::StatusOr<std::shared_ptr<SessionCache>> Open(
-      const Settings& settings, const std::string& path, std::shared_ptr<const std::string> bytes);
+      const Settings& settings, const std::vector<FileOfModel>& files,
+      std::shared_ptr<const std::string> bytes);
 
   // A damaged entry is removed. A later Find() or Store() of the same options hashes nothing again.
   std::optional<PlannedModel> Find(const ImportOptions& importing) const override;

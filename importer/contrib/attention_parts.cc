@@ -11,15 +11,6 @@
 namespace anemone {
 namespace {
 
-// True where a query may attend to a key, by causality: 1 x 1 x queries x keys.
-ValueId Causal(ContribBody& b, const KeyMask& mask) {
-  Tensor kept = Tensor::Zeros(DataType::kBool, {1, 1, mask.queries, mask.keys});
-  for (int64_t i = 0; i < kept.elements(); ++i) {
-    kept.mutable_data<bool>()[i] = i % mask.keys <= mask.past + i / mask.keys;
-  }
-  return b.Constant(std::move(kept));
-}
-
 ValueId KeptKeys(ContribBody& b, const KeyMask& mask) {
   using Kind = KeyMask::Kind;
   const ValueId given = b.input(mask.input);
@@ -102,14 +93,17 @@ absl::Status CheckMask(ContribBody& b, bool is_attention, KeyMask& mask) {
 
 ValueId EmitMask(ContribBody& b, const KeyMask& mask) {
   const auto number = [&](double value) { return b.Scalar(mask.type, value); };
+  const auto causal = [&] {
+    return b.Constant(CausalMask({1, 1, mask.queries, mask.keys}, mask.past));
+  };
   if (mask.kind == KeyMask::Kind::kNone) {
     if (!mask.causal) return kNone;
-    return b.Emit("Where", {Causal(b, mask), number(0), number(LowestOf(mask.type))});
+    return b.Emit("Where", {causal(), number(0), number(LowestOf(mask.type))});
   }
   const ContribBody::Aside aside(b, "mask");
   ValueId added = b.Emit("Where", {KeptKeys(b, mask), number(0), number(mask.fill)});
   if (!mask.causal) return added;
-  return b.Emit("Where", {Causal(b, mask), added, number(LowestOf(mask.type))});
+  return b.Emit("Where", {causal(), added, number(LowestOf(mask.type))});
 }
 
 // The rotation is x * cos + swapped(x) * sin, where the sine is negative for the first element of

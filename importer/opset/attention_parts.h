@@ -10,6 +10,10 @@
 
 namespace anemone {
 
+// Of booleans, queries x keys behind axes of size 1: true where a query, which stands behind `past`
+// keys, attends to a key by causality.
+Tensor CausalMask(std::vector<int64_t> dims, int64_t past);
+
 // batch x sequence x (heads * size) to batch x heads x sequence x size.
 ValueId ToHeads(LiftContext& c, ValueId value, const std::vector<int64_t>& dims, int64_t heads);
 

@@ -141,32 +141,54 @@ ValueId AllKeys(LiftContext& c, const KnownForm& form, size_t input, size_t past
                      form.heads / form.key_heads);
 }
 
-// What is added to the scores: 0 for a key that a query attends to, minus infinity for others, or
-// the numbers of the mask. kNone if there is nothing to add.
-ValueId Bias(LiftContext& c, const KnownForm& form) {
-  ValueId bias = c.input(kMaskInput);
-  if (bias != kNone && c.value(bias).type == DataType::kBool) {
-    bias = c.Emit("Where", {bias, c.Scalar(form.type, 0), c.Scalar(form.type, kMinusInfinity)});
+// What is added to the scores: 0 for a key that a causal query attends to, minus infinity for
+// others.
+ValueId CausalBias(LiftContext& c, const KnownForm& form) {
+  const Tensor kept = CausalMask({form.queries, form.keys}, form.past);
+  std::vector<double> numbers(kept.elements());
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    numbers[i] = kept.at<bool>(i) ? 0 : kMinusInfinity;
   }
-  if (!form.is_causal) return bias;
-  std::vector<double> numbers(form.queries * form.keys);
-  for (int64_t i = 0; i < form.queries; ++i) {
-    const int64_t kept = std::min(form.keys, i + form.past + 1);
-    std::fill(numbers.begin() + i * form.keys + kept, numbers.begin() + (i + 1) * form.keys,
-              kMinusInfinity);
-  }
-  const ValueId causal = c.Constant(FromDoubles(form.type, {form.queries, form.keys}, numbers));
-  return bias == kNone ? causal : c.Emit("Add", {bias, causal});
+  return c.Constant(FromDoubles(form.type, kept.dims(), numbers));
 }
 
-// The weights of a row are 0, and not NaN, if its mask is minus infinity for every key.
-ValueId WithoutMaskedRows(LiftContext& c, const KnownForm& form, ValueId weights, ValueId bias) {
-  const ValueId most = c.Emit("ReduceMax", {bias, c.Ints({-1})});
-  const ValueId is_masked = c.Emit("Equal", {most, c.Scalar(form.type, kMinusInfinity)});
-  return c.Emit("Where", {is_masked, c.Scalar(form.type, 0), weights});
+// The weights of the keys: the softmax of the scores. A boolean mask is true for keys that are
+// kept, other masks are added to the scores. The weights of a query without keys are 0, and not
+// NaN.
+ValueId WeightsOf(LiftContext& c, const KnownForm& form, ValueId scores) {
+  const auto softmax = [&](ValueId x) { return c.Emit("Softmax", {x}, {{"axis", int64_t{-1}}}); };
+  ValueId mask = c.input(kMaskInput);
+  const ValueId zero = mask == kNone ? kNone : c.Scalar(form.type, 0);
+  const ValueId minus_infinity = mask == kNone ? kNone : c.Scalar(form.type, kMinusInfinity);
+  if (mask != kNone && c.value(mask).type == DataType::kBool) {
+    if (form.is_causal) {
+      const ValueId causal = c.Constant(CausalMask({form.queries, form.keys}, form.past));
+      mask = c.Emit("And", {mask, causal});
+    }
+    return c.Emit("Where", {mask, softmax(c.Emit("Where", {mask, scores, minus_infinity})), zero});
+  }
+  ValueId added = mask;
+  if (form.is_causal) {
+    const ValueId causal = CausalBias(c, form);
+    added = mask == kNone ? causal : c.Emit("Add", {mask, causal});
+  }
+  if (added == kNone) return softmax(scores);
+  const ValueId weights = softmax(c.Emit("Add", {scores, added}));
+  if (mask == kNone) return weights;
+  const ValueId most = c.Emit("ReduceMax", {added, c.Ints({-1})});
+  return c.Emit("Where", {c.Emit("Equal", {most, minus_infinity}), zero, weights});
 }
 
 }  // namespace
+
+Tensor CausalMask(AxisSizes dims, int64_t past) {
+  Tensor kept = Tensor::Zeros(DataType::kBool, std::move(dims));
+  const int64_t keys = kept.dims().back();
+  for (int64_t i = 0; i < kept.elements(); ++i) {
+    kept.mutable_data<bool>()[i] = i % keys <= past + i / keys;
+  }
+  return kept;
+}
 
 ValueId ToHeads(LiftContext& c, ValueId value, const AxisSizes& dims, int64_t heads) {
   return c.Transpose(c.Reshape(value, {dims[0], dims[1], heads, dims[2] / heads}), {0, 2, 1, 3});
@@ -203,10 +225,7 @@ absl::Status LiftAttention(LiftContext& c) {
     const ValueId cap = c.Scalar(form->type, form->softcap);
     scores = c.Emit("Mul", {c.Emit("Tanh", {c.Emit("Div", {scores, cap})}), cap});
   }
-  const ValueId bias = Bias(c, *form);
-  if (bias != kNone) scores = c.Emit("Add", {scores, bias});
-  ValueId weights = c.Emit("Softmax", {scores}, {{"axis", int64_t{-1}}});
-  if (c.input(kMaskInput) != kNone) weights = WithoutMaskedRows(c, *form, weights, bias);
+  const ValueId weights = WeightsOf(c, *form, scores);
   if (!form->is_flat) return c.EmitLast("MatMul", {weights, v});
   const ValueId rows = c.Transpose(c.Emit("MatMul", {weights, v}), {0, 2, 1, 3});
   const AxisSizes flat = {form->batch, form->queries, form->heads * form->v_size};

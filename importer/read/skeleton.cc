@@ -364,9 +364,9 @@ absl::Status RefuseOtherFormats(absl::string_view file) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<const Skeleton>> MakeSkeleton(absl::string_view file,
-                                                             std::shared_ptr<const void> owner,
-                                                             size_t payload_from) {
+absl::StatusOr<std::unique_ptr<Skeleton>> MakeSkeleton(absl::string_view file,
+                                                       std::shared_ptr<const void> owner,
+                                                       size_t payload_from) {
   ANEMONE_RETURN_IF_ERROR(RefuseOtherFormats(file));
   Walker walker(file, payload_from);
   ANEMONE_RETURN_IF_ERROR(walker.WalkModel());

@@ -10,6 +10,8 @@
 #ifndef ANEMONE_IMPORTER_READ_SKELETON_H_
 #define ANEMONE_IMPORTER_READ_SKELETON_H_
 
+#include <google/protobuf/arena.h>
+
 #include <cstddef>
 #include <memory>
 #include <vector>
@@ -33,7 +35,8 @@ struct Payload {
 };
 
 struct Skeleton {
-  onnx::ModelProto proto;
+  google::protobuf::Arena arena;  // of all parts of `proto`
+  onnx::ModelProto& proto = *google::protobuf::Arena::CreateMessage<onnx::ModelProto>(&arena);
   std::vector<Payload> payloads;
   std::shared_ptr<const void> owner;  // keeps the payloads' bytes alive
 };
@@ -42,9 +45,9 @@ struct Skeleton {
 // `payload_from` bytes stay in the proto. Errors: kDataLoss (truncated, or not protobuf's wire
 // format, with the byte offset), kResourceExhausted (beyond ModelLimit::kNesting, kModelBytes or
 // kStringBytes).
-absl::StatusOr<std::unique_ptr<const Skeleton>> MakeSkeleton(absl::string_view file,
-                                                             std::shared_ptr<const void> owner,
-                                                             size_t payload_from = kPayloadFrom);
+absl::StatusOr<std::unique_ptr<Skeleton>> MakeSkeleton(absl::string_view file,
+                                                       std::shared_ptr<const void> owner,
+                                                       size_t payload_from = kPayloadFrom);
 
 // Whether some tensor of the model says where its data is, or `file` is no model. Takes a fraction
 // of the time of MakeSkeleton().

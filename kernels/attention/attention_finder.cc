@@ -2,6 +2,7 @@
 // inputs, and each walk visits a bounded number of nodes.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <optional>
 #include <string>
 #include <utility>
@@ -53,13 +54,13 @@ class Finder {
     const Node* softmax = FindSoftmax(weights);
     if (softmax == nullptr) return std::nullopt;
     const ValueId scores = softmax->inputs[0];
-    if (guard_ != kNone && AsksForMasked(guard_, scores)) {
+    if (guard_ != kNone && !guard_keeps_ && AsksForMasked(guard_, scores)) {
       shared_.push_back(scores);
       found_.clears_masked = true;
       guard_ = kNone;
     }
     if (!Descend(scores, 1)) return std::nullopt;
-    if (guard_ != kNone) ResolveGuard();
+    if (guard_ != kNone && !ResolveGuard()) return std::nullopt;
     if (!LeavesAreOutside()) return std::nullopt;
     return found_;
   }
@@ -268,17 +269,20 @@ class Finder {
     return std::nullopt;
   }
 
-  // where(condition, 0, weights). The condition is kept in `guard_` until the scores are known.
+  // where(condition, 0, weights) or where(condition, weights, 0). The condition is kept in `guard_`
+  // until the scores are known.
   std::optional<ValueId> BehindGuard(ValueId value) {
     const Node* where = Made(value, "Where");
     if (where == nullptr || guard_ != kNone || found_.clears_masked) return std::nullopt;
-    if (!nodes_->KeepsElements(*where, 2)) return std::nullopt;
-    const ValueId weights = where->inputs[2];
-    if (nodes_->NumberOf(where->inputs[1]) != 0.0) return std::nullopt;
+    guard_keeps_ = nodes_->NumberOf(where->inputs[2]) == 0.0;
+    const int kept = guard_keeps_ ? 1 : 2;
+    if (!nodes_->KeepsElements(*where, kept)) return std::nullopt;
+    const ValueId weights = where->inputs[kept];
+    if (nodes_->NumberOf(where->inputs[3 - kept]) != 0.0) return std::nullopt;
     shared_.push_back(weights);
     Note(*where);
     const Node* is_nan = view_->OnlyProducer(where->inputs[0], "IsNaN");
-    if (is_nan != nullptr && is_nan->inputs[0] == weights) {
+    if (!guard_keeps_ && is_nan != nullptr && is_nan->inputs[0] == weights) {
       Note(*is_nan);
       found_.clears_masked = true;
     } else {
@@ -330,12 +334,26 @@ class Finder {
 
   // The function body of ONNX's Attention tests the mask: max(mask) == -inf over the keys. Any
   // other condition is computed as the model does it.
-  void ResolveGuard() {
-    if (AsksMask(guard_)) {
+  // False if the guard keeps weights for another reason than the mask.
+  bool ResolveGuard() {
+    if (IsMaskItself() || (!guard_keeps_ && AsksMask(guard_))) {
       found_.clears_masked = true;
-    } else {
-      found_.cleared = guard_;
+      return true;
     }
+    found_.cleared = guard_;
+    return !guard_keeps_;
+  }
+
+  // The weights of the keys that the mask hides are 0, also if it hides all keys of a query. So it
+  // does not matter how low their scores are.
+  bool IsMaskItself() {
+    if (found_.masks.size() != 1) return false;
+    AttentionMask& mask = found_.masks[0];
+    std::vector<NodeId> repeats;
+    const auto kind = guard_keeps_ ? AttentionMask::Kind::kKept : AttentionMask::Kind::kDropped;
+    if (mask.kind != kind || WithoutRepeats(*view_, guard_, repeats) != mask.value) return false;
+    mask.number = -std::numeric_limits<double>::infinity();
+    return true;
   }
 
   bool AsksMask(ValueId condition) {
@@ -386,6 +404,7 @@ class Finder {
   const GraphView* view_;
   Attention found_;
   ValueId guard_ = kNone;
+  bool guard_keeps_ = false;  // weights where the condition is true; otherwise it clears them there
   std::vector<ValueId> shared_;
 };
 

@@ -210,6 +210,7 @@ struct AttentionMasks::Sum {
   Operand computed = {};
   int terms = 0;  // number of masks in `computed`
   bool finite = true;
+  bool is_bounded = true;  // `computed` has no numbers below kMasked if it is one mask
 
   absl::Status Add(LowerContext& c, const Operand& x) {
     if (terms++ == 0) {
@@ -231,7 +232,7 @@ struct AttentionMasks::Sum {
     }
     if (!fixed.is_zero()) ANEMONE_RETURN_IF_ERROR(Add(c, fixed.Plane(c)));
     out.mask = computed;
-    if (clears || terms > 1) {
+    if (terms > 1 || (clears && !is_bounded)) {
       out.mask = Combined(c, ElementWiseType::kMax, computed, ScalarConstant(c, kMasked));
     }
     if (!clears) return out;
@@ -310,6 +311,7 @@ absl::Status AttentionMasks::AddComputed(const AttentionMask& mask, Source& sour
   sum.finite = sum.finite && (mask.kind == AttentionMask::Kind::kAdded
                                   ? IsFinite(c_.view(), mask.value, kMostSteps)
                                   : std::isfinite(mask.number));
+  if (mask.kind == AttentionMask::Kind::kAdded) sum.is_bounded = false;
   auto made = source.made.find(plane);
   if (made == source.made.end()) {
     Operand x = PlaneOf(c_, mask.value, plane);

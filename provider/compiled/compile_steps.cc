@@ -55,10 +55,10 @@ class FolderStore : public ProgramStore {
 absl::StatusOr<LoadSetup> SetupToCompile(const std::string& path, Settings settings) {
   settings.cache = false;
   ANEMONE_RETURN_IF_ERROR(CheckRunSettings(settings));
-  const auto import = [files = UnchangedFile(path, settings)](const ImportOptions& importing) {
-    return files.Import(importing);
-  };
-  ANEMONE_ASSIGN_OR_RETURN(LoadSetup setup, MakeLoadSetup(settings, import, path, nullptr));
+  const auto model = std::make_shared<const UnchangedFile>(path, settings);
+  const auto import = [model](const ImportOptions& importing) { return model->Import(importing); };
+  ANEMONE_ASSIGN_OR_RETURN(LoadSetup setup,
+                           MakeLoadSetup(settings, import, model->files(), nullptr));
   setup.compiles = false;
   return setup;
 }

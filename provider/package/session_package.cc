@@ -27,6 +27,8 @@ namespace anemone {
 namespace {
 
 constexpr char kSection[] = "session.model", kDomain[] = "anemone.session";
+using NodeProtos = google::protobuf::RepeatedPtrField<onnx::NodeProto>;
+
 constexpr char kPlaces[] = "session.weights";
 constexpr char kEngine[] = "engine", kCpu[] = "cpu", kFile[] = "file", kRows[] = "rows";
 constexpr int64_t kMostNeed = int64_t{1} << 60;  // so that sums do not overflow
@@ -316,8 +318,9 @@ absl::StatusOr<CpuModel> ReadCpu(const Graph& graph, const onnx::NodeProto& node
 
 // Makes inputs of all values that have no data, so that the graph can be read without its nodes:
 // their operators are not ONNX's. Returns the nodes.
-google::protobuf::RepeatedPtrField<onnx::NodeProto> TakeNodes(onnx::GraphProto& graph) {
-  google::protobuf::RepeatedPtrField<onnx::NodeProto> nodes;
+const NodeProtos& TakeNodes(Skeleton& skeleton) {
+  onnx::GraphProto& graph = *skeleton.proto.mutable_graph();
+  NodeProtos& nodes = *google::protobuf::Arena::CreateMessage<NodeProtos>(&skeleton.arena);
   nodes.Swap(graph.mutable_node());
   std::set<std::string> known;
   for (const onnx::ValueInfoProto& input : graph.input()) known.insert(input.name());
@@ -392,17 +395,15 @@ absl::StatusOr<PlannedModel> FromPackage(const Package& package) {
   const PackageExtension* const section = FindExtension(package, kSection);
   if (section == nullptr) return DamagedEntry("it has no model");
   const auto owner = std::make_shared<const Owner>(Owner{section->bytes, package.sources});
-  ANEMONE_ASSIGN_OR_RETURN(const std::unique_ptr<const Skeleton> read,
+  ANEMONE_ASSIGN_OR_RETURN(const std::unique_ptr<Skeleton> skeleton,
                            MakeSkeleton(BytesText(owner->section), owner));
-  Skeleton skeleton = *read;
-  ANEMONE_RETURN_IF_ERROR(FillIn(owner->sources, skeleton));
-  onnx::GraphProto& graph = *skeleton.proto.mutable_graph();
-  const int inputs = graph.input_size();
-  const auto nodes = TakeNodes(graph);
+  ANEMONE_RETURN_IF_ERROR(FillIn(owner->sources, *skeleton));
+  const int inputs = skeleton->proto.graph().input_size();
+  const NodeProtos& nodes = TakeNodes(*skeleton);
   ANEMONE_ASSIGN_OR_RETURN(Model model,
-                           ReadModel(skeleton, ExternalData::InFolder(""), {kAllOverridable}));
+                           ReadModel(*skeleton, ExternalData::InFolder(""), {kAllOverridable}));
   PlannedModel made;
-  for (const onnx::StringStringEntryProto& fact : skeleton.proto.metadata_props()) {
+  for (const onnx::StringStringEntryProto& fact : skeleton->proto.metadata_props()) {
     if (fact.key() == kLine) made.facts.line = fact.value();
     if (fact.key() == kConstantInput) model.graph.constant_inputs.push_back(fact.value());
     if (fact.key() == kFacts) ANEMONE_RETURN_IF_ERROR(ReadFacts(fact.value(), made.facts));

@@ -270,7 +270,10 @@ class Session:
     def _begin(self) -> None:
         self._warned: set[str] = set()
         self._warning = threading.Lock()
-        self._inputs = {port[0]: Port(*port) for port in self._session.inputs}
+
+    @functools.cached_property
+    def _inputs(self) -> dict[str, Port]:
+        return {port[0]: Port(*port) for port in self._session.inputs}
 
     @property
     def inputs(self) -> list[Port]:

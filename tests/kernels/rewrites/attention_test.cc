@@ -152,6 +152,9 @@ INSTANTIATE_TEST_SUITE_P(AttentionOfTorch, KernelTest, testing::ValuesIn(kTorchC
 const std::vector<std::string> kCleared = {"Transpose",   "Transpose",  "Transpose", "SDPA",
                                            "Transpose",   "GOC",        "Reduction", "ElementWise",
                                            "ElementWise", "ElementWise"};
+const std::vector<std::string> kClearedByCondition = {"Transpose", "Transpose",   "Transpose",
+                                                      "SDPA",      "Transpose",   "GOC",
+                                                      "Reduction", "ElementWise", "ElementWise"};
 const char kInfinities[] = "float zero = {0}, float low = {-inf}";
 const char kGuardedMask[] = "m = Where(b, zero, low) n = Mul(d, c) s = Add(n, m) ";
 // PyTorch's _safe_softmax, decomposed.
@@ -196,6 +199,16 @@ const std::vector<Case> kGuardCases = {
                                   "y = MatMul(g, v)")),
      .opset = 18,
      .units = kCleared},
+    {.name = "mask_clears_weights",
+     .model = Scores(4, 10, 2, "bool[10,2] b", kInfinities,
+                     "n = Mul(d, c) s = Where(b, n, low) p = Softmax<axis = -1>(s) "
+                     "g = Where(b, p, zero) y = MatMul(g, v)"),
+     .units = kClearedByCondition},
+    {.name = "finite_mask_clears_weights",  // DeBERTa
+     .model = Scores(4, 10, 2, "bool[10,2] b", "float zero = {0}, float low = {-3.4e38}",
+                     "n = Mul(d, c) s = Where(b, low, n) p = Softmax<axis = -1>(s) "
+                     "g = Where(b, zero, p) y = MatMul(g, v)"),
+     .units = kClearedByCondition},
     {.name = "condition_by_query",
      .model = Scores(4, 10, 12, "bool[10,1] b", "float zero = {0}",
                      "s = Mul(d, c) p = Softmax<axis = -1>(s) g = Where(b, zero, p) "
@@ -429,6 +442,13 @@ const std::vector<Case> kOtherCases = {
      .model = Scores(1, 10, 12, "bool[10,12] b", "float zero = {0}",
                      "p = Softmax<axis = -1>(d) g = Where(b, zero, p) y = MatMul(g, v)"),
      .units = {"Transpose", kMatMul, "Softmax", "GOC", "ElementWise", kMatMul}},
+    {.name = "weights_kept_by_another_condition",
+     .model =
+         Scores(1, 10, 12, "bool[10,12] b, bool[10,12] o", "float zero = {0}, float low = {-inf}",
+                "s = Where(b, d, low) p = Softmax<axis = -1>(s) g = Where(o, p, zero) "
+                "y = MatMul(g, v)"),
+     .units = {"Transpose", kMatMul, "GOC", "ElementWise", "ElementWise", "Softmax", "ElementWise",
+               "GOC", "ElementWise", kMatMul}},
     {.name = "mask_that_repeats_the_scores",
      .model = "(float[1,1,10,8] q, float[1,1,10,8] k, float[1,3,10,8] v, float[1,3,10,10] m) => "
               "(float[1,3,10,8] y) { t = Transpose<perm = [0,1,3,2]>(k) d = MatMul(q, t) "
