@@ -1,6 +1,7 @@
 // provider/session_cache.h: the program cache of direct mode: what a session has planned for a
 // model, by everything that the plan depends on.
 //
+//   const auto files = OpenFilesOfModel("net.onnx");
 //   ANEMONE_ASSIGN_OR_RETURN(auto cache, SessionCache::Open(settings, files, nullptr));
 //   if (cache == nullptr) return absl::OkStatus();                    // there is no cache
 //   auto found = cache->Find(importing);                              // nothing is imported
