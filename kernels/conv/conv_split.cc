@@ -12,12 +12,10 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
 
-#include "base/memory_limit.h"
 #include "base/status_macros.h"
 #include "engine/constant.h"
 #include "kernels/conv/conv.h"
@@ -35,28 +33,22 @@
 namespace anemone {
 namespace {
 
-// float32 elements as they are: a unit rounds them once. Others are rounded to fp16.
-std::vector<float> FloatsOf(const Tensor& tensor) {
+// float32 elements as they are, without a copy: a unit rounds them once. Others are rounded to
+// fp16.
+Tensor FloatsOf(const Tensor& tensor) {
   if (tensor.type() != DataType::kFloat || tensor.is_fill() || tensor.compressed() != nullptr) {
-    return RoundedFloats(tensor);
+    return Tensor::Floats({tensor.elements()}, RoundedFloats(tensor));
   }
-  const auto taken = TakeMemory(tensor.elements() * int64_t{sizeof(float)});
-  std::vector<float> floats(tensor.elements());
-  std::memcpy(floats.data(), tensor.bytes().data(), tensor.bytes().size());
-  return floats;
+  return tensor;
 }
 
 // A kernel, (out, in / groups, d, h, w).
 struct Kernel {
   std::array<int64_t, 5> sizes = {1, 1, 1, 1, 1};
-  std::vector<float> values;
-  std::shared_ptr<const void> taken;  // of the memory limit
+  Tensor values;  // float32, not a fill; those of a file may be at any address
 
-  explicit Kernel(const std::array<int64_t, 5>& s) : sizes(s) {
-    const int64_t count = s[0] * s[1] * s[2] * s[3] * s[4];
-    taken = TakeMemory(count * int64_t{sizeof(float)});
-    values.resize(count);
-  }
+  explicit Kernel(const std::array<int64_t, 5>& s)
+      : sizes(s), values(Tensor::Zeros(DataType::kFloat, {s.begin(), s.end()})) {}
   explicit Kernel(const Tensor& tensor) : values(FloatsOf(tensor)) {
     const std::vector<int64_t>& dims = tensor.dims();
     sizes[0] = dims[0];
@@ -66,11 +58,9 @@ struct Kernel {
   int64_t IndexOf(int64_t o, int64_t i, int64_t d, int64_t h, int64_t w) const {
     return (((o * sizes[1] + i) * sizes[2] + d) * sizes[3] + h) * sizes[4] + w;
   }
+  // Of one made with sizes.
   float& at(int64_t o, int64_t i, int64_t d, int64_t h, int64_t w) {
-    return values[IndexOf(o, i, d, h, w)];
-  }
-  float at(int64_t o, int64_t i, int64_t d, int64_t h, int64_t w) const {
-    return values[IndexOf(o, i, d, h, w)];
+    return values.mutable_data<float>()[IndexOf(o, i, d, h, w)];
   }
 
   // Calls visit(o, i, d, h, w) for every element.
@@ -195,7 +185,7 @@ absl::Status Fold(LowerContext& c, Form& form, Axis axis) {
   sizes[axis == Axis::kW ? 4 : 3] = taps;
   Kernel folded(sizes);
   form.kernel->ForEach([&](int64_t o, int64_t i, int64_t d, int64_t h, int64_t w) {
-    float value = form.kernel->at(o, i, d, h, w);
+    const auto value = form.kernel->values.at<float>(form.kernel->IndexOf(o, i, d, h, w));
     if (axis == Axis::kW) {
       folded.at(o, i * s + w % s, d, h, w / s) = value;
     } else {
@@ -243,13 +233,16 @@ Operand Partial(LowerContext& c, const Form& form, const Operand& x, const ConvP
   const int64_t outs = kernel.sizes[0], ins = kernel.sizes[1];
   const int64_t width = kernel.sizes[4], plane = kernel.sizes[2] * kernel.sizes[3] * width;
   const bool whole = wide.count == width;  // taps of all rows follow each other
-  const int64_t lines = whole ? 1 : high.count, line = whole ? high.count * width : wide.count;
+  constexpr int64_t kBytes = sizeof(float);
+  const int64_t lines = whole ? 1 : high.count;
+  const int64_t line = (whole ? high.count * width : wide.count) * kBytes;
   Tensor taps = Tensor::Uninitialized(DataType::kFloat, {outs, ins, high.count, wide.count});
-  auto* to = taps.mutable_data<float>();
-  const float* from = &kernel.values[kernel.IndexOf(0, 0, deep.first, high.first, wide.first)];
+  auto* to = taps.mutable_data<std::byte>();
+  const std::byte* from = kernel.values.bytes().data() +
+                          kernel.IndexOf(0, 0, deep.first, high.first, wide.first) * kBytes;
   for (int64_t channel = 0; channel < outs * ins; ++channel) {
-    for (int64_t i = 0; i < lines; ++i) {
-      to = std::copy_n(from + channel * plane + i * width, line, to);
+    for (int64_t i = 0; i < lines; ++i, to += line) {
+      std::memcpy(to, from + (channel * plane + i * width) * kBytes, line);
     }
   }
   std::vector<Tensor> weights = {std::move(taps)};
