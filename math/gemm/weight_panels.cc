@@ -69,21 +69,59 @@ void PackWords(const PanelLayout& p, const CodedWeights& c, int64_t first, int64
                int64_t word, uint32_t* to) {
   const int64_t terms = 32 / c.bits, k = word * terms, last = std::min(k + terms, p.depth);
   const auto flip = static_cast<uint32_t>(RaiseOf(c));
-  const bool are_words = p.term_step == 1 && k + terms == last && first * c.bits % 8 == 0 &&
-                         p.line_step * c.bits % 8 == 0;
-  if (are_words) {  // as they are stored
-    uint32_t flips = flip;
-    for (int bits = c.bits; bits < 32; bits *= 2) flips |= flips << bits;
-    for (int64_t j = 0; j < count; ++j) {
-      std::memcpy(to + j, c.codes + (first + j * p.line_step + k) * c.bits / 8, sizeof(*to));
-      to[j] ^= flips;
-    }
-    return;
-  }
   for (int64_t term = k; term < last; ++term) {
     for (int64_t j = 0; j < count; ++j) {
       const uint32_t code = CodeAt(c, first + j * p.line_step + term * p.term_step, flip);
       to[j] |= code << (term - k) * c.bits;
+    }
+  }
+}
+
+constexpr int64_t kSquare = 4;
+using Words = uint32_t __attribute__((vector_size(kSquare * 4)));
+
+// Transposes a square of words, and flips bits of each.
+void TransposeWords(const std::byte* from, int64_t from_step, uint32_t flips, uint32_t* to,
+                    int64_t to_step) {
+  Words a[kSquare];
+  for (int i = 0; i < kSquare; ++i) {
+    std::memcpy(&a[i], from + i * from_step, sizeof(a[i]));
+    a[i] ^= flips;
+  }
+  const Words low0 = __builtin_shufflevector(a[0], a[1], 0, 4, 1, 5);
+  const Words high0 = __builtin_shufflevector(a[0], a[1], 2, 6, 3, 7);
+  const Words low1 = __builtin_shufflevector(a[2], a[3], 0, 4, 1, 5);
+  const Words high1 = __builtin_shufflevector(a[2], a[3], 2, 6, 3, 7);
+  const Words columns[kSquare] = {__builtin_shufflevector(low0, low1, 0, 1, 4, 5),
+                                  __builtin_shufflevector(low0, low1, 2, 3, 6, 7),
+                                  __builtin_shufflevector(high0, high1, 0, 1, 4, 5),
+                                  __builtin_shufflevector(high0, high1, 2, 3, 6, 7)};
+  for (int i = 0; i < kSquare; ++i) std::memcpy(to + i * to_step, &columns[i], sizeof(columns[i]));
+}
+
+// All words of `count` lines whose codes are stored in the same words.
+void PackStoredWords(const PanelLayout& p, const CodedWeights& c, int64_t first, int64_t count,
+                     int64_t words, uint32_t* to) {
+  const auto flip = static_cast<uint32_t>(RaiseOf(c));
+  uint32_t flips = flip;
+  for (int bits = c.bits; bits < 32; bits *= 2) flips |= flips << bits;
+  const std::byte* from = c.codes + first * c.bits / 8;
+  const int64_t step = p.line_step * c.bits / 8;
+  for (int64_t word = 0; word < words; word += kSquare) {
+    for (int64_t j = 0; j < count; j += kSquare) {
+      const std::byte* const at = from + j * step + word * 4;
+      uint32_t* const place = to + word * p.width + j;
+      if (word + kSquare <= words && j + kSquare <= count) {
+        TransposeWords(at, step, flips, place, p.width);
+        continue;
+      }
+      for (int64_t i = 0; i < std::min(kSquare, words - word); ++i) {
+        for (int64_t line = 0; line < std::min(kSquare, count - j); ++line) {
+          uint32_t stored;
+          std::memcpy(&stored, at + line * step + i * 4, sizeof(stored));
+          place[i * p.width + line] = stored ^ flips;
+        }
+      }
     }
   }
 }
@@ -93,11 +131,14 @@ void PackCodes(const PanelLayout& p, int64_t groups, const CodedWeights& c, Weig
   const int64_t words = to.words(), panels = PanelsPerGroup(p);
   to.codes = AlignedArray<uint32_t>(groups * panels * words * p.width);
   uint32_t* place = to.codes.data();
-  for (int64_t panel = 0; panel < groups * panels; ++panel) {
-    const int64_t line = panel % panels * p.width;
+  for (int64_t panel = 0; panel < groups * panels; ++panel, place += words * p.width) {
+    const int64_t line = panel % panels * p.width, count = std::min(p.width, p.lines - line);
     const int64_t first = panel / panels * p.lines * p.depth + line * p.line_step;
-    for (int64_t word = 0; word < words; ++word, place += p.width) {
-      PackWords(p, c, first, std::min(p.width, p.lines - line), word, place);
+    const bool are_whole = first * c.bits % 8 == 0 && p.line_step * c.bits % 8 == 0;
+    const int64_t stored = p.term_step == 1 && are_whole ? p.depth * c.bits / 32 : 0;
+    PackStoredWords(p, c, first, count, stored, place);
+    for (int64_t word = stored; word < words; ++word) {
+      PackWords(p, c, first, count, word, place + word * p.width);
     }
   }
 }
