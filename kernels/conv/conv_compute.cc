@@ -137,24 +137,17 @@ absl::StatusOr<Prepared> PrepareConv(const ConvParams& p, Bottoms in,
   }
   const math::ConstantId id = IdOf(weights[0]);
   const bool is_turned = turned != nullptr;
-  if (is_turned) {
-    weight = Tensor::Of({p.out_channels, x.c()}, std::move(turned));
-  } else if (p.in_major) {
-    std::vector<math::Half> kernel;
-    const auto read = [&](int64_t first, absl::Span<math::Half> to) {
-      if (kernel.empty()) {  // not read if it is packed already
-        kernel.resize(weight.elements());
-        ReadKernel(p, x, weight, absl::MakeSpan(kernel));
-      }
-      std::copy_n(kernel.data() + first, to.size(), to.data());
-    };
-    return std::make_shared<math::PackedConv>(
-        math::PackConv(ShapeFor<math::ConvShape>(p, x), read, bias, nullptr, id.Derived({x.c()})));
+  if (is_turned) weight = Tensor::Of({p.out_channels, x.c()}, std::move(turned));
+  const auto read = [&](int64_t first, absl::Span<math::Half> to) {
+    ReadHalves(weight, first, to);
+  };
+  if (p.in_major && !is_turned) {
+    auto shape = ShapeFor<math::ConvShape>(p, x);
+    shape.in_major = true;
+    return std::make_shared<math::PackedConv>(math::PackConv(shape, read, bias, nullptr, id));
   }
   const math::CodedWeights coded = CodedFormOf(weight);
-  return Packed(
-      p, x, [&](int64_t first, absl::Span<math::Half> to) { ReadHalves(weight, first, to); }, bias,
-      &coded, is_turned ? id.Derived({x.c()}) : id, in[0].grid);
+  return Packed(p, x, read, bias, &coded, is_turned ? id.Derived({x.c()}) : id, in[0].grid);
 }
 
 void ComputeConv(const ConvParams& p, const void* prepared, absl::Span<const ConstView> in,

@@ -142,7 +142,27 @@ std::vector<float> ReadFloats(int64_t count, HalfReader weights) {
 }
 
 ConvWeights PackWeights(ConvKind kind, const ConvGeometry& geometry, HalfReader weights,
+                        const CodedWeights* coded, ConstantId id);
+
+// A matrix is packed as it is stored. Other kinds read its transpose.
+ConvWeights PackInMajor(ConvKind kind, ConvGeometry g, HalfReader weights, ConstantId id) {
+  const int64_t k = g.depth(), n = g.group_out;
+  if (kind == ConvKind::kMatrix) {
+    return {.kind = kind, .matrix = PackMatrix(k, n, MatrixOrder::kRowMajor, weights, nullptr, id)};
+  }
+  const CallScratch<Half> stored(k * n), turned(k * n);
+  weights(0, stored.span());
+  Transpose({1, 1, 1, k, n}, {0, 1, 2, 4, 3}, stored.span(), turned.span());
+  g.in_major = false;
+  const auto read = [&](int64_t first, absl::Span<Half> to) {
+    std::copy_n(turned.data() + first, to.size(), to.data());
+  };
+  return PackWeights(kind, g, read, nullptr, {});
+}
+
+ConvWeights PackWeights(ConvKind kind, const ConvGeometry& geometry, HalfReader weights,
                         const CodedWeights* coded, ConstantId id) {
+  if (geometry.in_major) return PackInMajor(kind, geometry, weights, id);
   const int64_t channels = geometry.groups * geometry.group_out;
   ConvWeights packed{.kind = kind};
   if (kind == ConvKind::kWinograd) {
@@ -203,7 +223,7 @@ PackedConv PackGeometry(const ConvGeometry& geometry, HalfReader weights,
     }
   }
   const ConvKind kind = ChooseKind(geometry, coded, grid);
-  const PackKey key = {id,
+  const PackKey key = {geometry.in_major ? id.Derived({geometry.depth()}) : id,
                        {static_cast<int64_t>(kind), geometry.groups, geometry.group_in,
                         geometry.group_out, geometry.taps(), geometry.pointwise()}};
   state->weights =
@@ -242,6 +262,7 @@ PackedConv PackConv(const ConvShape& shape, HalfReader weights, absl::Span<const
   g.stride_h = w.stride_h, g.stride_w = w.stride_w;
   g.dilation_h = w.dilation_h, g.dilation_w = w.dilation_w;
   g.pad_top = w.pad_top, g.pad_left = w.pad_left;
+  g.in_major = shape.in_major;
   if (g.in_w == 1 && g.kernel_w == 1 && g.out_w == 1 && w.pad_left == 0) {
     // An image of one column is treated as one row, because vectors run along rows.
     std::swap(g.in_h, g.in_w);

@@ -47,7 +47,8 @@
 namespace anemone::math {
 
 // x is (batch, in_channels, in_h, in_w), where batch is the product of the engine's axes N and D.
-// w is (out_channels, in_channels / groups, kernel_h, kernel_w).
+// w is (out_channels, in_channels / groups, kernel_h, kernel_w); if `in_major`, it is (in_channels,
+// out_channels), of a 1x1 kernel of one group.
 // y is (batch, out_channels, out_h(), out_w()).
 // `groups` must divide both numbers of channels.
 struct ConvShape {
@@ -56,6 +57,7 @@ struct ConvShape {
   int64_t out_channels = 1;
   int64_t groups = 1;
   Window window;
+  bool in_major = false;
 
   int64_t out_h() const {
     return WindowedSize(in_h, window.kernel_h, window.stride_h, window.dilation_h,

@@ -39,6 +39,7 @@ struct ConvGeometry {
   // Position (i, j) is element y_first + i * y_row + j * y_column of an output plane, and planes
   // are y_plane elements apart.
   int64_t y_plane = 1, y_first = 0, y_row = 1, y_column = 1;
+  bool in_major = false;  // as in ConvShape
   // 1x1 with strides: Conv() copies the elements that are read. The rest is the geometry of these.
   std::optional<Sampling> sampling;
 
@@ -110,7 +111,8 @@ struct PackedConv::State {
   std::shared_ptr<const PackedConv> split;  // kDilated
 };
 
-// `weights` has the shape (groups * group_out, group_in, kernel_h, kernel_w). For `coded`, `id` and
+// `weights` has the shape (groups * group_out, group_in, kernel_h, kernel_w), or that of
+// ConvShape::in_major. For `coded`, `id` and
 // `grid`, see PackConv().
 PackedConv PackGeometry(const ConvGeometry& geometry, HalfReader weights,
                         absl::Span<const float> bias, const CodedWeights* coded = nullptr,

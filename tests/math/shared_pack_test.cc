@@ -41,6 +41,12 @@ TEST(SharedPack, AMatrixInRowsIsItsTransposeInColumns) {
   const MatrixOrder columns = MatrixOrder::kColumnMajor;
   EXPECT_EQ(&Packed(id.Derived({64}), 64, 32, values, columns).state(), &rows.state());
   EXPECT_NE(&Packed(id, 64, 32, values, columns).state(), &rows.state());
+  const ConvShape token{.in_channels = 64, .out_channels = 32, .in_major = true};
+  const auto read = [&](int64_t first, absl::Span<Half> to) {
+    std::copy_n(values.data() + first, to.size(), to.data());
+  };
+  const PackedConv conv = PackConv(token, read, {}, nullptr, id);
+  EXPECT_EQ(&conv.state().weights->matrix.state(), &rows.state());
 }
 
 TEST(SharedPack, ConvolutionsOfAnySizeShareTheirWeights) {

@@ -202,6 +202,35 @@ TEST(ConvOfBands, ThreadsDoNotShow) {
   }
 }
 
+TEST(ConvOfInMajorWeights, EqualsThatOfTheirTranspose) {
+  const auto of = [](int64_t in, int64_t out, int64_t side) {
+    return ConvShape{.in_channels = in, .in_h = side, .in_w = side, .out_channels = out};
+  };
+  struct Case {
+    ConvShape shape;
+    ConvKind kind;
+  };
+  for (const auto& [shape, kind] :
+       {Case{of(100, 70, 1), ConvKind::kMatrix}, Case{of(64, 100, 3), ConvKind::kMatrix},
+        Case{of(33, 21, 20), ConvKind::kPanels}, Case{of(256, 512, 40), ConvKind::kStrassen},
+        Case{of(1, 3, 20), ConvKind::kDepthwise}}) {
+    SCOPED_TRACE(testing::Message() << shape.in_channels << " -> " << shape.out_channels);
+    const std::vector<Half> x = ConvInput(shape), turned = ConvWeightsOf(shape);
+    std::vector<Half> w;
+    for (int64_t i = 0; i < static_cast<int64_t>(turned.size()); ++i) {
+      w.push_back(turned[i % shape.out_channels * shape.in_channels + i / shape.out_channels]);
+    }
+    ConvShape in_major = shape;
+    in_major.in_major = true;
+    const PackedConv got = PackConv(in_major, w, {}), want = PackConv(shape, turned, {});
+    EXPECT_EQ(got.state().weights->kind, kind);
+    std::vector<Half> y(OutputsOf(shape)), expected(y.size());
+    Conv(got, x, absl::MakeSpan(y));
+    Conv(want, x, absl::MakeSpan(expected));
+    ExpectSame(y, expected);
+  }
+}
+
 // The number of parts into which two threads divide the positions of an output channel.
 int64_t PartsOfPositions(const ConvShape& s, const std::vector<Half>& w) {
   const std::vector<Half> x = Numbers(s.in_channels * s.in_h * s.in_w, 1);
