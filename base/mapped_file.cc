@@ -74,6 +74,7 @@ namespace {
 
 struct Place {
   const std::byte* file = nullptr;  // its first byte; null if the bytes are not in a file
+  size_t size = 0;                  // of the file
   size_t offset = 0;
 };
 
@@ -85,7 +86,7 @@ Place PlaceOf(absl::Span<const std::byte> bytes) {
   --file;
   const auto offset = static_cast<size_t>(bytes.data() - file->first);
   if (offset + bytes.size() > file->second) return {};
-  return {file->first, offset};
+  return {file->first, file->second, offset};
 }
 
 }  // namespace
@@ -93,7 +94,7 @@ Place PlaceOf(absl::Span<const std::byte> bytes) {
 void MappedFile::GiveBack(absl::Span<const std::byte> bytes) {
   std::lock_guard<std::mutex> lock(AllMappings().mutex);
   const Place place = PlaceOf(bytes);
-  if (place.file == nullptr) return;
+  if (place.size <= kMostKept) return;
   const auto page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
   const size_t first = (place.offset + page - 1) / page * page;
   const size_t end = (place.offset + bytes.size()) / page * page;

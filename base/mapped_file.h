@@ -31,8 +31,10 @@ class MappedFile {
   static absl::StatusOr<std::shared_ptr<const MappedFile>> Map(int file, const std::string& path);
 
   // Tells the system to drop the whole pages within `bytes`. The next access reads them from the
-  // file again. Does nothing if `bytes` is not part of a mapped file, or of one that was read.
+  // file again. Does nothing if `bytes` is not part of a mapped file, or of one that was read, or
+  // of one of at most kMostKept bytes: reading its pages again takes longer than they are worth.
   static void GiveBack(absl::Span<const std::byte> bytes);
+  static constexpr size_t kMostKept = size_t{16} << 20;
 
   // Whether `bytes` is part of a mapped file that was not read.
   static bool Contains(absl::Span<const std::byte> bytes);

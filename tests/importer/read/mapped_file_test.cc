@@ -33,7 +33,7 @@ int64_t SumOf(absl::Span<const std::byte> bytes) {
 }
 
 TEST(MappedFile, GivesBackPagesAndReadsThemAgain) {
-  constexpr int64_t kBytes = 16 << 20;
+  constexpr int64_t kBytes = int64_t{MappedFile::kMostKept} + (1 << 20);
   const std::string path = testing::TempDir() + "/mapped_file_test";
   std::ofstream(path) << std::string(kBytes, '\3');
   auto file = MappedFile::Open(path);
@@ -46,6 +46,19 @@ TEST(MappedFile, GivesBackPagesAndReadsThemAgain) {
     EXPECT_LT(ResidentKilobytes(), before - kBytes / 2048);
   }
   EXPECT_EQ(SumOf(bytes), 3 * kBytes);
+  ::unlink(path.c_str());
+}
+
+TEST(MappedFile, KeepsThePagesOfAFileThatIsNotLarge) {
+  constexpr int64_t kBytes = MappedFile::kMostKept;
+  const std::string path = testing::TempDir() + "/kept_file_test";
+  std::ofstream(path) << std::string(kBytes, '\3');
+  auto file = MappedFile::Open(path);
+  ASSERT_TRUE(file.ok()) << file.status();
+  EXPECT_EQ(SumOf((*file)->bytes()), 3 * kBytes);
+  const int64_t before = ResidentKilobytes();
+  MappedFile::GiveBack((*file)->bytes());
+  EXPECT_GT(ResidentKilobytes(), before - kBytes / 2048);
   ::unlink(path.c_str());
 }
 
