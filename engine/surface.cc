@@ -1,13 +1,11 @@
 #include "engine/surface.h"
 
-#include <algorithm>
 #include <cstdlib>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "base/saturated.h"
-#include "device_limit_table.h"  // generated
 
 namespace anemone {
 
@@ -42,7 +40,6 @@ SurfaceLayout LayoutOf(const Dims& dims, Format format, Route route) {
 }
 
 absl::StatusOr<Surface> Surface::Allocate(int64_t bytes) {
-  bytes = std::max(bytes, device_limit::kSurfaceFloor.value);
   // Unlike aligned_alloc() and memset(), calloc() leaves out pages that the system gives as zeros.
   size_t room = static_cast<size_t>(bytes + kSurfaceRowAlignment);
   Memory memory(static_cast<std::byte*>(std::calloc(room, 1)), &std::free);

@@ -1,8 +1,7 @@
 // engine/surface.h: a Surface is memory that a port of a program reads or writes. Segments can
-// share it. The rules of the device hold on all systems: the layout of a port depends on the route,
-// and an allocation has at least 48 KiB. Sources: device.md ("Row strides are multiples of 64
-// bytes", "Data is packed from byte 0 regardless", "under about 48 KiB"); conflicts.md
-// C-surface-rows.
+// share it. The rules of the device hold on all systems: the layout of a port depends on the route.
+// Sources: device.md ("Row strides are multiples of 64 bytes", "Data is packed from byte 0
+// regardless"); conflicts.md C-surface-rows.
 #ifndef ANEMONE_ENGINE_SURFACE_H_
 #define ANEMONE_ENGINE_SURFACE_H_
 
@@ -43,7 +42,6 @@ SurfaceLayout LayoutOf(const Dims& dims, Format format, Route route);
 // Memory filled with zeros, which begins at a multiple of kSurfaceRowAlignment. It can be moved.
 class Surface {
  public:
-  // Allocates `bytes`, or the limit "surface-floor" of device_limits.json if that is more.
   // kResourceExhausted if the system cannot provide the memory.
   static absl::StatusOr<Surface> Allocate(int64_t bytes);
 

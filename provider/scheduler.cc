@@ -8,6 +8,7 @@
 
 #include "base/deadline.h"
 #include "base/status_macros.h"
+#include "device_limit_table.h"  // generated
 #include "importer/opset/opsets.h"
 #include "provider/run_state.h"
 
@@ -76,7 +77,8 @@ absl::StatusOr<std::unique_ptr<Scheduler>> Scheduler::Make(const Graph& graph, c
   s->surfaces_ = PlanSurfaces(plan, graph, s->dependencies_, device.port_route(plan.route));
   std::vector<int64_t>& bytes = s->surfaces_.bytes;
   if (heeds_limits && !bytes.empty()) {
-    bytes.assign(bytes.size(), *std::max_element(bytes.begin(), bytes.end()));
+    const int64_t most = *std::max_element(bytes.begin(), bytes.end());
+    bytes.assign(bytes.size(), std::max(most, device_limit::kSurfaceFloor.value));
   }
   s->read_on_cpu_.resize(graph.values.size());
   for (size_t i = 0; i < plan.segments.size(); ++i) {
