@@ -42,8 +42,12 @@ bool ReadsStage(const ConvGeometry& g) {
 
 ConvCut CutStaged(const ConvGeometry& g) {
   const int64_t least = CeilDiv(g.out_h, StagedRows(g));
-  const int64_t count = std::min(RoundUp(least, PartsForThreads(g.batch * g.groups)), g.out_h);
-  return {1, count, g.out_w, 0, g.group_out * g.positions() / count * g.depth() / 16};
+  const int64_t count = RoundUp(least, PartsForThreads(g.batch * g.groups));
+  const int64_t cost = g.group_out * g.positions() / count * g.depth() / 16;
+  if (count <= g.out_h) return {1, count, g.out_w, 0, cost};
+  // There are fewer rows than threads, as in a sequence.
+  const int64_t per_row = std::min(CeilDiv(count, g.out_h), CeilDiv(g.out_w, kPanelColumns));
+  return {1, g.out_h * per_row, kMostLanes, per_row, cost};
 }
 
 // Nothing limits the size of a block. Each packs its rows of A.

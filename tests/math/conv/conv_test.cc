@@ -260,6 +260,17 @@ TEST(ConvOfShortRows, ThreadsUnfoldTheirOwnPositions) {
   EXPECT_EQ(PartsOfPositions(s, Numbers(s.out_channels * s.in_channels * 9, 2)) % 2, 0);
 }
 
+TEST(ConvOfSequences, ThreadsShareTheRow) {
+  const ConvShape s = {1, 4, 1, 1000, 64, 1, {1, 10, 1, 1, 1, 1, 0, 0, 0, 0}};
+  const std::vector<Half> w = Numbers(s.out_channels * s.in_channels * 10, 2);
+  EXPECT_EQ(PartsOfPositions(s, w), 2);
+  const std::vector<Half> x = Numbers(s.in_channels * s.in_w, 1);
+  const PackedConv packed = PackConv(s, w, {});
+  const std::vector<Half> y = ExpectThreadsDoNotShow(
+      s.out_channels * s.out_w(), [&](absl::Span<Half> y) { Conv(packed, x, y); });
+  ExpectSame(y, Reference(s, x, w, std::vector<float>(s.out_channels)));
+}
+
 // One shape for each algorithm except Winograd's.
 TEST(Conv, ClampsWhatItRounds) {
   const ConvShape kShapes[] = {
