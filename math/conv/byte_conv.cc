@@ -273,8 +273,8 @@ namespace anemone::math {
 HWY_EXPORT(ComputeByteBlock);
 
 bool BytesPay(const ConvGeometry& g, const CodedWeights* coded, std::optional<CodeGrid> grid) {
-  // With one or two channels, most of a word is empty.
-  constexpr int64_t kLeastChannels = 3;
+  // With one channel, most of a word is empty.
+  constexpr int64_t kLeastChannels = 2;
   if (!grid || coded == nullptr || coded->form != WeightForm::kAffine || coded->bits != 8 ||
       (g.groups > 1 && g.group_out < kTileRows) || g.group_in < kLeastChannels ||
       !g.dense_output() || g.depth() == 0 || g.depth() > kMostByteTerms) {

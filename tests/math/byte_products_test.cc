@@ -225,6 +225,7 @@ TEST(ByteProductsTest, ConvolutionsAreExactSums) {
         check({.in_channels = 3, .in_h = 9, .in_w = 71, .out_channels = 9, .window = inside});
         check({.in_channels = 4, .in_h = 9, .in_w = 11, .out_channels = 77, .window = same});
         check({.in_channels = 7, .in_h = 12, .in_w = 9, .out_channels = 4, .window = dilated});
+        check({.in_channels = 2, .in_h = 9, .in_w = 11, .out_channels = 9, .window = same});
         check({.batch = 2,
                .in_channels = 6,
                .in_h = 1,
@@ -266,7 +267,7 @@ TEST(ByteProductsTest, OtherConvolutionsAreNotOfBytes) {
   EXPECT_NE(kind(shape, std::nullopt), ConvKind::kBytes);
   shape.groups = 2;
   EXPECT_NE(kind(shape, grid), ConvKind::kBytes);
-  shape = {.in_channels = 2, .in_h = 6, .in_w = 7, .out_channels = 8};
+  shape = {.in_channels = 1, .in_h = 6, .in_w = 7, .out_channels = 8};
   EXPECT_NE(kind(shape, grid), ConvKind::kBytes);
 }
 
