@@ -141,7 +141,7 @@ struct StepUnits {
   UnitProgram next;
 };
 
-// A small batch has a kernel with the bits of these units.
+// A kernel with the bits of these units.
 struct WholeLoop {
   NeuronFunction f, g, h;
   math::PackedRecurrence packed;
@@ -191,11 +191,15 @@ absl::StatusOr<StepUnits> PrepareSteps(const RecurrenceParams& p, const Recurren
   return units;
 }
 
-// Weights of a single number are multiplied by other kernels. So are large batches, whose products
-// are faster as those of matrices.
-bool HasKernel(const RecurrenceParams& p) {
-  constexpr int64_t kMostRows = 8;
-  return p.batch <= kMostRows && p.hidden > 1;
+// Weights of a single number are multiplied by other kernels. So is a large batch if the weights
+// are compressed, because threads share that product, or if states are short of full vectors,
+// because those of the units run along the batch.
+bool HasKernel(const RecurrenceParams& p, const RecurrentWeights& weights) {
+  constexpr int64_t kFewRows = 8, kLanes = 16;
+  if (p.batch <= kFewRows) return p.hidden > 1;
+  const int64_t vectors = (p.hidden + kLanes - 1) / kLanes;
+  const bool fills_vectors = vectors * kLanes * 4 <= p.hidden * 5;
+  return fills_vectors && CodedFormOf(weights.r).form == math::WeightForm::kDense;
 }
 
 absl::StatusOr<WholeLoop> PrepareWhole(const RecurrenceParams& p, const RecurrentWeights& weights) {
@@ -234,7 +238,7 @@ absl::StatusOr<WholeLoop> PrepareWhole(const RecurrenceParams& p, const Recurren
 absl::StatusOr<Prepared> Prepare(const RecurrenceParams& p, Bottoms,
                                  absl::Span<const Tensor> tensors) {
   const RecurrentWeights weights = WeightsOf(p, tensors);
-  if (HasKernel(p)) {
+  if (HasKernel(p, weights)) {
     ANEMONE_ASSIGN_OR_RETURN(WholeLoop loop, PrepareWhole(p, weights));
     return std::make_shared<PreparedLoop>(std::move(loop));
   }

@@ -152,6 +152,11 @@ HWY_EXPORT(ComputeStreamed);
 HWY_EXPORT(ComputeDots);
 HWY_EXPORT(StreamsHalves);
 
+void MultiplyStreamed(const GemmOperands& g, int64_t row, int64_t rows, int64_t column,
+                      int64_t columns) {
+  HWY_DYNAMIC_DISPATCH(ComputeStreamed)(g, row, rows, column, columns);
+}
+
 struct PackedMatrix::State {
   int64_t k = 0, n = 0;
   WeightPanels panels;  // [n / 48][k][48]

@@ -45,6 +45,10 @@ inline constexpr int64_t kRowColumns = 2 * kPanelColumns;
 // The epilogue is applied to this many columns at a time, while they are in the cache.
 inline constexpr int64_t kFinishedColumns = 4 * kRowColumns;
 
+// A block of the product with a packed, dense B (gemm.cc), for the calling thread alone.
+void MultiplyStreamed(const GemmOperands& g, int64_t row, int64_t rows, int64_t column,
+                      int64_t columns);
+
 // The values of a packed matrix as [column / 48][k][48] (gemm.cc).
 class PackedMatrix;
 const WeightPanels& PanelsOf(const PackedMatrix& matrix);

@@ -49,6 +49,10 @@ HWY_INLINE void Apply(const ElementStep& step, const Half* from, Half* to, int64
   UnaryRun(step, step.first, step.second, from, to, count);
 }
 
+HWY_INLINE void KeepState(const StepMemory& m, const Half* state) {
+  if (m.state != nullptr) WidenRun(state, m.state, m.shape->hidden);
+}
+
 void EndLstmStep(const StepMemory& m) {
   const RecurrentShape& s = *m.shape;
   const int64_t n = s.hidden;
@@ -63,7 +67,7 @@ void EndLstmStep(const StepMemory& m) {
   }
   Apply(s.h, m.new_c, cell, n);
   Combine(cell, out, m.new_h, n, Product());
-  WidenRun(m.new_h, m.state, n);
+  KeepState(m, m.new_h);
 }
 
 // The first half of a step: the gates z and r, and what the second half multiplies or adds.
@@ -77,7 +81,7 @@ void OpenGruStep(const StepMemory& m) {
     if (m.has_opening) Combine(proposed, reset, proposed, n, Product());
   } else if (m.h != nullptr) {
     Combine(m.h, reset, reset, n, Product());
-    WidenRun(reset, m.state, n);
+    KeepState(m, reset);
   }
 }
 
@@ -95,14 +99,14 @@ void EndGruStep(const StepMemory& m) {
     Combine(proposed, update, change, n, Product());
     Combine(proposed, change, m.new_h, n, Difference());
   }
-  WidenRun(m.new_h, m.state, n);
+  KeepState(m, m.new_h);
 }
 
 void EndRnnStep(const StepMemory& m) {
   const int64_t n = m.shape->hidden;
   AddInputs(m.x, m.has_opening, m.gates, n);
   Apply(m.shape->f, m.gates, m.new_h, n);
-  WidenRun(m.new_h, m.state, n);
+  KeepState(m, m.new_h);
 }
 
 // NOLINTNEXTLINE(google-readability-namespace-comments)
@@ -136,24 +140,39 @@ PackedRecurrence PackRecurrence(const RecurrentShape& shape,
 
 namespace {
 
-// Runs the steps one after the other.
+// Runs the steps one after the other, for `rows` of the batch.
 class Stepper {
  public:
-  Stepper(const PackedRecurrence& packed, const RecurrentRun& run)
+  // `cells`: of an LSTM, memory of two states of the whole batch. `alone`: this thread takes no
+  // help, because others compute other rows.
+  Stepper(const PackedRecurrence& packed, const RecurrentRun& run, Part rows, Half* cells,
+          bool alone)
       : packed_(packed),
         shape_(packed.shape),
         run_(run),
-        gates_(run.batch * shape_.columns()),
-        cells_(shape_.gates == 4 ? 2 * size() : 0),
-        state_(size()) {
+        rows_(rows.size()),
+        alone_(alone),
+        gates_(rows_ * shape_.columns()),
+        state_(alone ? 0 : rows_ * shape_.hidden) {
+    const auto skip_rows = [&](auto*& states) {
+      if (states != nullptr) states += rows.first * shape_.hidden;
+    };
+    skip_rows(run_.h);
+    skip_rows(run_.c);
+    skip_rows(run_.outputs);
+    skip_rows(run_.last_c);
+    skip_rows(cells_ = cells);
+    run_.inputs += rows.first * shape_.columns();
     memory_ = {.shape = &shape_, .gates = gates_.data()};
+    if (alone) return;
     memory_.state = state_.data();
-    if (run.h != nullptr) HalfToFloat({run.h, static_cast<size_t>(size())}, state_.span());
+    if (run_.h != nullptr) {
+      HalfToFloat({run_.h, static_cast<size_t>(state_.size())}, state_.span());
+    }
   }
 
   void Run() {
-    ForEachStep(run_, run_.batch * shape_.columns(), size(),
-                shape_.gates == 4 ? cells_.data() : nullptr,
+    ForEachStep(run_, run_.batch * shape_.columns(), run_.batch * shape_.hidden, cells_,
                 [&](const Half* x, const Half* h, const Half* c, Half* new_h, Half* new_c) {
                   memory_.x = x;
                   memory_.h = h;
@@ -165,59 +184,74 @@ class Stepper {
   }
 
  private:
-  int64_t size() const { return run_.batch * shape_.hidden; }
-
   void Step() {
-    memory_.has_opening = Contribute(packed_.opening, 0, shape_.is_in_parts() ? 2 : shape_.gates);
+    const int64_t n = shape_.hidden;
+    memory_.has_opening =
+        Contribute(packed_.opening, memory_.h, n, 0, shape_.is_in_parts() ? 2 : shape_.gates);
     if (shape_.gates == 4) return ForRows(HWY_DYNAMIC_DISPATCH(EndLstmStep));
     if (shape_.gates == 1) return ForRows(HWY_DYNAMIC_DISPATCH(EndRnnStep));
     ForRows(HWY_DYNAMIC_DISPATCH(OpenGruStep));
-    memory_.has_proposing =
-        shape_.is_in_parts() ? Contribute(packed_.proposing, 2, 1) : memory_.has_opening;
+    const Half* const reset = memory_.h == nullptr ? nullptr : gates_.data() + n;
+    memory_.has_proposing = shape_.is_in_parts()
+                                ? Contribute(packed_.proposing, reset, shape_.columns(), 2, 1)
+                                : memory_.has_opening;
     ForRows(HWY_DYNAMIC_DISPATCH(EndGruStep));
   }
 
-  // Calls a kernel with the memory of each row of the batch.
+  // Calls a kernel with the memory of each row.
   void ForRows(void (*kernel)(const StepMemory&)) {
     StepMemory row = memory_;
-    for (int64_t i = 0; i < run_.batch; ++i) {
+    for (int64_t i = 0; i < rows_; ++i) {
       kernel(row);
       const int64_t n = shape_.hidden;
       row.x += shape_.columns();
       row.gates += shape_.columns();
-      row.state += n;
       row.new_h += n;
+      if (row.state != nullptr) row.state += n;
       if (row.h != nullptr) row.h += n;
       if (row.c != nullptr) row.c += n;
       if (row.new_c != nullptr) row.new_c += n;
     }
   }
 
-  // Writes what the state and the bias contribute to some gates. False if that is nothing.
-  bool Contribute(const PackedMatrix& weights, int64_t first, int64_t gates) {
+  // Writes what the state and the bias contribute to some gates. False if that is nothing. The
+  // state, whose rows are `h_step` apart, is also in state_ unless this thread is alone.
+  bool Contribute(const PackedMatrix& weights, const Half* h, int64_t h_step, int64_t first,
+                  int64_t gates) {
     const int64_t n = shape_.hidden, columns = gates * n;
     Half* const to = gates_.data() + first * n;
-    if (memory_.h == nullptr) {
+    if (h == nullptr) {
       if (packed_.bias.empty()) return false;
-      for (int64_t i = 0; i < run_.batch; ++i) {
+      for (int64_t i = 0; i < rows_; ++i) {
         std::copy_n(packed_.bias.data() + first * n, columns, to + i * shape_.columns());
       }
+      return true;
+    }
+    const float* const bias =
+        packed_.float_bias.empty() ? nullptr : packed_.float_bias.data() + first * n;
+    if (alone_) {
+      GemmOperands product;
+      product.m = rows_, product.k = n, product.n = columns;
+      product.a = h, product.a_row = h_step, product.a_column = 1;
+      product.b_panels = &PanelsOf(weights);
+      product.bias = bias;
+      product.c = to, product.c_row = shape_.columns(), product.c_column = 1;
+      MultiplyStreamed(product, 0, rows_, 0, columns);
       return true;
     }
     if (PanelsOf(weights).form != WeightForm::kDense) {
       MultiplyCodes(weights, first, columns, to);
       return true;
     }
-    const RowProduct product = {
-        .rows = run_.batch,
-        .a_step = n,
-        .to_step = shape_.columns(),
-        .a = state_.data(),
-        .depth = n,
-        .panels = PanelsOf(weights).halves.data(),
-        .bias = packed_.float_bias.empty() ? nullptr : packed_.float_bias.data() + first * n,
-        .to = to};
-    ParallelForItems(CeilDiv(columns, kRowColumns), run_.batch * kRowColumns * n / 16,
+    const RowProduct product = {.rows = rows_,
+                                .a_step = n,
+                                .to_step = shape_.columns(),
+                                .a = state_.data(),
+                                .depth = n,
+                                .panels = PanelsOf(weights).halves.data(),
+                                .bias = bias,
+                                .to = to};
+    ParallelForItems(CeilDiv(columns, kRowColumns), rows_ * kRowColumns * n / 16,
                      [&](int64_t begin, int64_t end) {
                        HWY_DYNAMIC_DISPATCH(MultiplyState)
                        (product, begin * kRowColumns, std::min(end * kRowColumns, columns));
@@ -227,27 +261,48 @@ class Stepper {
 
   // The same product with compressed weights.
   void MultiplyCodes(const PackedMatrix& weights, int64_t first, int64_t columns, Half* to) {
-    const int64_t n = shape_.hidden, step = shape_.columns(), rows = run_.batch;
-    const CallScratch<Half> state(size());
+    const int64_t n = shape_.hidden, step = shape_.columns();
+    const CallScratch<Half> state(rows_ * n);
     FloatToHalf(state_.span(), state.span());  // exact
     absl::Span<const float> bias = packed_.float_bias;
     if (!bias.empty()) bias = bias.subspan(first * n, columns);
-    Gemm({.m = rows, .k = n, .n = columns}, state.span(), RowMajor(n), weights, bias,
-         {to, static_cast<size_t>((rows - 1) * step + columns)}, RowMajor(step));
+    Gemm({.m = rows_, .k = n, .n = columns}, state.span(), RowMajor(n), weights, bias,
+         {to, static_cast<size_t>((rows_ - 1) * step + columns)}, RowMajor(step));
   }
 
   const PackedRecurrence& packed_;
   const RecurrentShape& shape_;
-  const RecurrentRun& run_;
-  CallScratch<Half> gates_, cells_;
+  RecurrentRun run_;
+  Half* cells_ = nullptr;
+  int64_t rows_;
+  bool alone_;
+  CallScratch<Half> gates_;
   CallScratch<float> state_;
   StepMemory memory_;
 };
 
 }  // namespace
 
+int64_t PartsOfRows(const PackedRecurrence& packed, int64_t batch) {
+  constexpr int64_t kMostRows = 64;  // so that gates and states stay in the cache
+  if (batch <= kTileRows || PanelsOf(packed.opening).form != WeightForm::kDense) return 0;
+  return std::min(RoundUp(CeilDiv(batch, kMostRows), ThreadCount()), CeilDiv(batch, kPanelRows));
+}
+
 void RunRecurrence(const PackedRecurrence& packed, const RecurrentRun& run) {
-  Stepper(packed, run).Run();
+  const RecurrentShape& shape = packed.shape;
+  const int64_t state = run.batch * shape.hidden;
+  const CallScratch<Half> memory(shape.gates == 4 ? 2 * state : 0);
+  Half* const cells = shape.gates == 4 ? memory.data() : nullptr;
+  const int64_t parts = PartsOfRows(packed, run.batch);
+  if (parts == 0) return Stepper(packed, run, {run.batch, 1, 0, 1}, cells, /*alone=*/false).Run();
+  ParallelForItems(parts, run.steps * state / parts * shape.columns() / 16,
+                   [&](int64_t begin, int64_t end) {
+                     for (int64_t part = begin; part < end; ++part) {
+                       const Part rows(run.batch, kPanelRows, part, parts);
+                       Stepper(packed, run, rows, cells, /*alone=*/true).Run();
+                     }
+                   });
 }
 
 }  // namespace anemone::math

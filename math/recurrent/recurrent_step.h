@@ -1,5 +1,5 @@
-// math/recurrent/recurrent_step.h: the pointers of one step of a recurrence, for its kernels.
-// Internal.
+// math/recurrent/recurrent_step.h: the pointers of one step of a recurrence, for its kernels,
+// and how a batch is divided. Internal.
 #ifndef ANEMONE_MATH_RECURRENT_RECURRENT_STEP_H_
 #define ANEMONE_MATH_RECURRENT_RECURRENT_STEP_H_
 
@@ -19,6 +19,10 @@ struct StepMemory {
   Half *new_h = nullptr, *new_c = nullptr;          // the state after
   float* state = nullptr;                           // by which the next product multiplies
 };
+
+// The number of parts into which the rows of a batch are divided, because no row waits for another.
+// 0: the steps of all rows share the weights, which a few rows read as fast as one.
+int64_t PartsOfRows(const PackedRecurrence& packed, int64_t batch);
 
 }  // namespace anemone::math
 

@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "math/elementwise/elementwise.h"
+#include "math/recurrent/recurrent_step.h"
 #include "tests/math/math_testing.h"
 
 namespace anemone::math {
@@ -240,7 +241,7 @@ TEST(Recurrent, EachRowOfABatchIsAlone) {
   ForEachSimdTarget([] {
     for (const Cell& cell : kCells) {
       for (const int64_t hidden : {2, 31, 100}) {
-        for (const int64_t batch : {2, 3, 7}) {
+        for (const int64_t batch : {2, 3, 7, 9, 21}) {
           for (const bool has_state : {false, true}) {
             Recurrent all = Made(cell.gates, cell.linear, hidden, Contents::kNormal);
             const int64_t columns = all.shape.columns();
@@ -271,6 +272,33 @@ TEST(Recurrent, ThreadsDoNotChangeTheBits) {
       ExpectSameAsOneByOne(made);
     }
   });
+}
+
+TEST(Recurrent, ThreadsShareTheRowsOfABatch) {
+  const std::vector<Half> weights = Numbers(80 * 20, 1);
+  const auto read = [&](int64_t first, absl::Span<Half> to) {
+    std::copy_n(weights.begin() + first, to.size(), to.begin());
+  };
+  const PackedRecurrence packed = PackRecurrence({.gates = 4, .hidden = 20}, {{read}}, {});
+  WithThreads(2, [&] {
+    EXPECT_EQ(PartsOfRows(packed, 8), 0);
+    EXPECT_EQ(PartsOfRows(packed, 9), 2);
+    EXPECT_EQ(PartsOfRows(packed, 150), 4) << "of up to 64 rows";
+  });
+  WithThreads(8, [&] { EXPECT_EQ(PartsOfRows(packed, 21), 6) << "of whole panels of rows"; });
+  for (const Cell& cell : kCells) {
+    for (const int64_t batch : {8, 9, 33, 150}) {
+      Recurrent all = Made(cell.gates, cell.linear, 20, Contents::kNormal);
+      all.inputs = Numbers(batch * all.steps * all.shape.columns(), 6);
+      all.h = Numbers(batch * 20, 7);
+      if (cell.gates == 4) all.c = Numbers(batch * 20, 8);
+      const int64_t states = all.steps + (cell.gates == 4 ? 1 : 0);
+      ExpectThreadsDoNotShow(states * batch * 20, [&](absl::Span<Half> to) {
+        const Halfs again = RunTogether(all, batch);
+        std::copy(again.begin(), again.end(), to.begin());
+      });
+    }
+  }
 }
 
 }  // namespace
