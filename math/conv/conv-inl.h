@@ -336,7 +336,7 @@ HWY_INLINE void MultiplyStagedBlock(const ConvBlock& block) {
       const float* const from = stage + s.RowOffset(s.first_row + row);
       for (int64_t column = 0; column < s.columns; column += to.columns, to.to += to.columns) {
         to.columns = TileWidth(s.columns - column);
-        const UnpackedColumns columns{from + column, steps};
+        const UnpackedColumns<float> columns{from + column, steps};
         if (g.dense_output()) {
           MultiplyTile(depth, a, depth * kPanelRows, height, columns, to.columns, nullptr, to,
                        ahead);

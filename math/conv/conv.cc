@@ -121,6 +121,7 @@ ConvKind ChooseKind(const ConvGeometry& g, const CodedWeights* coded,
   const bool is_coded = IsCoded(coded);
   const bool has_bytes = is_coded && coded->form != WeightForm::kSparse && coded->bits == 8;
   if ((!is_coded || has_bytes) && WinogradPays(g)) return ConvKind::kWinograd;
+  if (g.positions() > kThinPositions && ImagesFillVectors(g)) return ConvKind::kImages;
   const bool one_matrix = g.groups == 1 && g.dense_output() && g.depth() > 0;
   if (one_matrix && ChannelsFillVectors(g)) return ConvKind::kMatrix;
   if (!is_coded && StrassenPays(g)) return ConvKind::kStrassen;
@@ -174,6 +175,7 @@ ConvWeights PackWeights(ConvKind kind, const ConvGeometry& geometry, HalfReader 
   }
   switch (packed.kind) {
     case ConvKind::kPanels:
+    case ConvKind::kImages:
       packed.panels = PackPanels(geometry, weights, coded);
       break;
     case ConvKind::kStrassen:
@@ -468,6 +470,12 @@ void RunConv(const PackedConv::State& state, const Half* x, Half* y, const Epilo
       return RunDilated(state, x, y, epilogue);
     case ConvKind::kMatrix:
       return RunMatrix(state, x, y, epilogue);
+    case ConvKind::kImages: {
+      // A phase alone is computed as others are: its weights are those of kPanels.
+      if (!state.geometry.dense_output()) return RunPanels(state, x, y, epilogue);
+      const PackedConv::State* const phases[] = {&state};
+      return RunImageLanes(phases, x, y, epilogue);
+    }
     case ConvKind::kSparse:
       return RunSparse(state, x, y, epilogue);
   }

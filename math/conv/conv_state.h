@@ -65,6 +65,7 @@ enum class ConvKind {
   kSparse,     // 1x1 with few weights that are not zero: products with these
   kDilated,    // one row with distant taps is split into rows with adjacent taps: kWinograd
   kBytes,      // input and weights are codes of 8 bits: products of these
+  kImages,     // a batch of small images: lanes are images
 };
 
 inline constexpr int64_t kWinogradChannels = 32;  // output channels computed together at most
@@ -93,7 +94,7 @@ struct ByteRows {
 // Convolutions of equal weights share this (math/core/shared_pack.h).
 struct ConvWeights {
   ConvKind kind = ConvKind::kPanels;
-  WeightPanels panels;             // kPanels, kStrassen: [group][row / 4][depth][4]
+  WeightPanels panels;             // kPanels, kStrassen, kImages: [group][row / 4][depth][4]
   std::vector<uint8_t> even_rows;  // kStrassen: [group][pass][row / 16]
   AlignedArray<Half> winograd;     // kWinograd: [group][channel / 32][depth][32]
   std::vector<float> taps;         // kDepthwise: [channel][tap]
@@ -211,6 +212,12 @@ void RunStrassen(const PackedConv::State& state, const Half* x, Half* y, const E
 bool BytesPay(const ConvGeometry& g, const CodedWeights* coded, std::optional<CodeGrid> grid);
 ByteRows PackBytes(const ConvGeometry& g, const CodedWeights& coded);
 void ComputeBytes(const ConvBlock& block);
+
+// kImages (image_lanes.cc). ImagesFillVectors() says whether it is faster than kPanels. The
+// positions of the phases, of one input, are the whole planes.
+bool ImagesFillVectors(const ConvGeometry& g);
+void RunImageLanes(absl::Span<const PackedConv::State* const> phases, const Half* x, Half* y,
+                   const Epilogue& epilogue);
 
 // kSparse (sparse.cc). Without rows if the convolution is not of this kind.
 SparseRows PackSparse(const ConvGeometry& g, HalfReader weights);

@@ -215,6 +215,13 @@ void ConvTranspose(const PackedConvTranspose& op, absl::Span<const Half> x, absl
                    const Epilogue& epilogue) {
   if (y.empty()) return;
   if (op.phases_are_channels) return RunPhases(op, x, y, epilogue);
+  std::vector<const PackedConv::State*> phases;
+  for (const PackedConv& phase : op.convs) {
+    if (phase.state().weights->kind == ConvKind::kImages) phases.push_back(&phase.state());
+  }
+  if (phases.size() == op.convs.size()) {
+    return RunImageLanes(phases, x.data(), y.data(), epilogue);
+  }
   for (const PackedConv& phase : op.convs) Conv(phase, x, y);
   const int64_t planes = op.shape.batch * op.shape.out_channels;
   const int64_t plane = op.shape.out_h() * op.shape.out_w();

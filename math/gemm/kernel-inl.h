@@ -71,13 +71,15 @@ HWY_INLINE VF LoadColumns(const KeptTerm& term) {
   return x;
 }
 // or unpacked columns, where term k is steps[k] elements after `first`.
+template <class T>
 struct UnpackedColumns {
-  const float* first;
+  const T* first;
   const int64_t* steps;
 
   UnpackedColumns operator+(int64_t columns) const { return {first + columns, steps}; }
 };
-HWY_INLINE const float* TermOf(const UnpackedColumns& b, int64_t term) {
+template <class T>
+HWY_INLINE const T* TermOf(const UnpackedColumns<T>& b, int64_t term) {
   return b.first + b.steps[term];
 }
 

@@ -147,6 +147,8 @@ const ConvCase kConvCases[] = {
     {"few_positions_grouped", {1, 8, 2, 2, 10, 2, Square(3, 1, 1)}},
     {"many_rows", {1, 9, 4, 13, 600, 1, {}}},
     {"large_kernel", {1, 2, 40, 41, 3, 1, Square(31, 1, 15)}},
+    {"images", {75, 3, 9, 8, 13, 1, Square(3, 2, 1)}},
+    {"images_uneven", {32, 2, 11, 9, 5, 1, {3, 2, 2, 1, 1, 3, 2, 0, 1, 1}}},
 };
 
 class ConvTest : public testing::TestWithParam<ConvCase> {};
@@ -451,6 +453,9 @@ const TransposedCase kTransposedCases[] = {
     {"threes_depthwise", {1, 6, 5, 40, 12, 6, Square(3, 3, 0)}},
     {"pairs_cut_off", {1, 3, 4, 20, 5, 1, {2, 2, 2, 2, 1, 1, 0, 0, 1, 1}}},
     {"pairs_and_zeros", {1, 3, 4, 20, 5, 1, Square(2, 2, 0), 1, 1}},
+    {"images", {48, 5, 6, 7, 9, 1, Square(3, 2, 1), 1, 1}},
+    {"images_in_some_phases", {40, 3, 2, 2, 4, 1, Square(3, 2, 0)}},
+    {"images_and_zeros", {40, 3, 5, 4, 6, 1, Square(2, 3, 0)}},
 };
 
 class ConvTransposeTest : public testing::TestWithParam<TransposedCase> {};
@@ -487,6 +492,18 @@ TEST(Conv, StridesOf1x1TakeSamples) {
   EXPECT_FALSE(takes_samples(Square(1, 1, 0)));
   EXPECT_FALSE(takes_samples({1, 1, 2, 2, 1, 1, 0, 0, 2, 3})) << "padding is read";
   EXPECT_FALSE(takes_samples(Square(2, 2, 0)));
+}
+
+// Short rows fill vectors badly, and each of many small images would be unfolded alone.
+TEST(Conv, SmallImagesOfALargeBatchAreLanes) {
+  const auto kind = [](const ConvShape& s) {
+    return PackConv(s, ConvWeightsOf(s), {}).state().weights->kind;
+  };
+  EXPECT_EQ(kind({128, 8, 14, 14, 16, 1, Square(3, 2, 1)}), ConvKind::kImages);
+  EXPECT_NE(kind({16, 8, 14, 14, 16, 1, Square(3, 2, 1)}), ConvKind::kImages);
+  EXPECT_NE(kind({33, 8, 14, 14, 16, 1, Square(3, 2, 1)}), ConvKind::kImages) << "15 lanes idle";
+  EXPECT_NE(kind({128, 8, 40, 40, 16, 1, Square(3, 2, 1)}), ConvKind::kImages);
+  EXPECT_EQ(kind({128, 32, 14, 14, 32, 1, Square(3, 1, 1)}), ConvKind::kWinograd);
 }
 
 // Tiles of one or two vectors of positions are slower than those of channels.
