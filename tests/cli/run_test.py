@@ -52,6 +52,16 @@ class Run(CliTest):
         self.assertEqual(code, done.returncode, done.stderr)
         return done.stdout
 
+    def test_a_count_that_rounding_changes_is_explained(self):
+        """0.5001 is above the limit, but not as fp16."""
+        nodes = [helper.make_node("Relu", ["x"], ["a"]), helper.make_node("Greater", ["a", "limit"], ["is_above"]),
+                 helper.make_node("NonZero", ["is_above"], ["y"])]
+        path = self.write(model(nodes, [tensor("x", [8])], [tensor("y", [1, "n"], onnx.TensorProto.INT64)],
+                                [array("limit", numpy.float32(0.5))]))
+        values = self.save("x.npy", numpy.array([0.5001] + 7 * [1], numpy.float32))
+        self.expect_error(anemone("run", path, "--input", f"x={values}", "--compare"), "output 'y'", "int64 1x7",
+                          "ONNX Runtime gives int64 1x8", "if the values decide how many there are")
+
     def test_state_is_kept_between_repeated_runs(self):
         shape = [1, 8]
         made = model([helper.make_node("Add", ["n0", "x"], ["n1"]), helper.make_node("Relu", ["n1"], ["y"])],

@@ -123,10 +123,17 @@ std::string NonFiniteText(const Comparison& c) {
 absl::StatusOr<Comparison> Compare(const std::string& name, const Tensor& result,
                                    const Tensor& reference) {
   if (result.type() != reference.type() || result.dims() != reference.dims()) {
+    const bool counts_differ =
+        result.type() == reference.type() && result.dims().size() == reference.dims().size();
     return absl::InvalidArgumentError(absl::StrCat(
         "output '", name, "': got ", DataTypeName(result.type()), " ", DimsToString(result.dims()),
         ", ONNX Runtime gives ", DataTypeName(reference.type()), " ",
-        DimsToString(reference.dims()), "; please report this"));
+        DimsToString(reference.dims()),
+        counts_differ ? "; if the values decide how many there are (NonZero, NonMaxSuppression), "
+                        "the engine's rounding moved some of them over a limit: give an --input of "
+                        "which this is not true, or compare earlier outputs; otherwise please "
+                        "report this"
+                      : "; please report this"));
   }
   Comparison c;
   if (result.type() == DataType::kString) {
