@@ -285,8 +285,10 @@ class Stepper {
 
 int64_t PartsOfRows(const PackedRecurrence& packed, int64_t batch) {
   constexpr int64_t kMostRows = 64;  // so that gates and states stay in the cache
-  if (batch <= kTileRows || PanelsOf(packed.opening).form != WeightForm::kDense) return 0;
-  return std::min(RoundUp(CeilDiv(batch, kMostRows), ThreadCount()), CeilDiv(batch, kPanelRows));
+  if (batch <= kPanelRows || PanelsOf(packed.opening).form != WeightForm::kDense) return 0;
+  const int64_t parts =
+      std::min(RoundUp(CeilDiv(batch, kMostRows), ThreadCount()), CeilDiv(batch, kPanelRows));
+  return parts == 1 && batch < kTileRows ? 0 : parts;
 }
 
 void RunRecurrence(const PackedRecurrence& packed, const RecurrentRun& run) {

@@ -21,7 +21,7 @@ struct StepMemory {
 };
 
 // The number of parts into which the rows of a batch are divided, because no row waits for another.
-// 0: the steps of all rows share the weights, which a few rows read as fast as one.
+// 0: threads share each step instead; a few rows read the weights as fast as one.
 int64_t PartsOfRows(const PackedRecurrence& packed, int64_t batch);
 
 }  // namespace anemone::math

@@ -280,14 +280,18 @@ TEST(Recurrent, ThreadsShareTheRowsOfABatch) {
     std::copy_n(weights.begin() + first, to.size(), to.begin());
   };
   const PackedRecurrence packed = PackRecurrence({.gates = 4, .hidden = 20}, {{read}}, {});
+  WithThreads(1, [&] {
+    EXPECT_EQ(PartsOfRows(packed, 7), 0) << "a tile would not be full";
+    EXPECT_EQ(PartsOfRows(packed, 8), 1);
+  });
   WithThreads(2, [&] {
-    EXPECT_EQ(PartsOfRows(packed, 8), 0);
-    EXPECT_EQ(PartsOfRows(packed, 9), 2);
+    EXPECT_EQ(PartsOfRows(packed, 4), 0);
+    EXPECT_EQ(PartsOfRows(packed, 5), 2);
     EXPECT_EQ(PartsOfRows(packed, 150), 4) << "of up to 64 rows";
   });
   WithThreads(8, [&] { EXPECT_EQ(PartsOfRows(packed, 21), 6) << "of whole panels of rows"; });
   for (const Cell& cell : kCells) {
-    for (const int64_t batch : {8, 9, 33, 150}) {
+    for (const int64_t batch : {4, 6, 8, 9, 33, 150}) {
       Recurrent all = Made(cell.gates, cell.linear, 20, Contents::kNormal);
       all.inputs = Numbers(batch * all.steps * all.shape.columns(), 6);
       all.h = Numbers(batch * 20, 7);
