@@ -21,6 +21,7 @@ absl::Status UnchangedFile::Check() const {
 }
 
 absl::StatusOr<Model> UnchangedFile::Import(const ImportOptions& importing) const {
+  ANEMONE_RETURN_IF_ERROR(Check());  // pages of a file that became shorter cannot be read
   const FileOfModel& file = files_.front();
   if (file.contents == nullptr) return ImportFile(file.path, importing);  // says why
   absl::StatusOr<Model> model = ImportMapped(file.contents, file.path, importing);

@@ -1,6 +1,7 @@
 """Session of the Python package as users see it: arrays and other values, sizes, threads, warnings."""
 
 import concurrent.futures
+import os
 import pathlib
 import sys
 import tempfile
@@ -337,6 +338,21 @@ class Sessions(PackageTest):
                     # Another session has the new weights, also one that finds the program of the old ones.
                     again = ane.Session(old / "net.onnx", cache=cache)
                     np.testing.assert_array_equal(again.run(one)["y"], 2)
+
+    def test_a_file_that_became_shorter_is_not_read_again(self):
+        side = 128  # so that the file is large enough to be mapped (base/mapped_file.cc)
+        made = models.model([helper.make_node("MatMul", ["x", "w"], ["y"])], [("x", TensorProto.FLOAT, ("n", side))],
+                            [("y", TensorProto.FLOAT, ("n", side))], [("w", np.ones((side, side), np.float32))])
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "net.onnx"
+            onnx.save(made, path)
+            session = ane.Session(path, cache=False)
+            one = {"x": np.ones((1, side), np.float32)}
+            session.run(one)
+            os.truncate(path, 100)
+            np.testing.assert_array_equal(session.run(one)["y"], side)
+            with self.assertRaisesRegex(RuntimeError, "net.onnx: the file has changed since it was loaded"):
+                session.run({"x": np.ones((2, side), np.float32)})
 
     def test_errors(self):
         for target, told in (("m0", "no such target"), ("m1,m4", "want one target"), ("all", "want one")):
