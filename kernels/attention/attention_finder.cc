@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/attention/attention.h"
+#include "kernels/attention/attention_mask.h"
 #include "kernels/attention/attention_nodes.h"
 #include "kernels/rewrites/einsum.h"
 
@@ -333,10 +334,11 @@ class Finder {
   }
 
   // The function body of ONNX's Attention tests the mask: max(mask) == -inf over the keys. Any
-  // other condition is computed as the model does it.
-  // False if the guard keeps weights for another reason than the mask.
+  // other condition is computed as the model does it. False if the guard keeps weights for another
+  // reason than the mask.
   bool ResolveGuard() {
-    if (IsMaskItself() || (!guard_keeps_ && AsksMask(guard_))) {
+    if (found_.masks.size() == 1 && MeetsWeightsAsScores(found_.masks[0]) &&
+        (IsMaskItself() || (!guard_keeps_ && AsksMask(guard_)))) {
       found_.clears_masked = true;
       return true;
     }
@@ -344,10 +346,16 @@ class Finder {
     return !guard_keeps_;
   }
 
+  // Whether the mask would be broadcast to the guarded weights as it is to the scores. A Reshape
+  // between the two may bring its axes to others.
+  bool MeetsWeightsAsScores(const AttentionMask& mask) const {
+    const auto shape = nodes_->ShapeOf(mask.value);
+    return shape && PlanesRead(*shape, mask.scores) == PlanesRead(*shape, found_.cleared_weights);
+  }
+
   // The weights of the keys that the mask hides are 0, also if it hides all keys of a query. So it
   // does not matter how low their scores are.
   bool IsMaskItself() {
-    if (found_.masks.size() != 1) return false;
     AttentionMask& mask = found_.masks[0];
     std::vector<NodeId> repeats;
     const auto kind = guard_keeps_ ? AttentionMask::Kind::kKept : AttentionMask::Kind::kDropped;
@@ -360,7 +368,8 @@ class Finder {
     const Node* equal = view_->Producer(condition, "Equal");
     for (int i = 0; equal != nullptr && i < 2; ++i) {
       const Node* max = view_->Producer(equal->inputs[i], "ReduceMax");
-      if (max == nullptr || !IsOnlyMask(max->inputs[0]) || !nodes_->ReducesLastAxis(*max)) continue;
+      if (max == nullptr || !IsMaskAdded(max->inputs[0]) || !nodes_->ReducesLastAxis(*max))
+        continue;
       const size_t before = found_.nodes.size();
       const bool asks = IsInfinity(*equal, max->outputs[0]);
       if (asks && nodes_->Sole(condition) == equal && nodes_->Sole(equal->inputs[i]) == max) {
@@ -374,8 +383,7 @@ class Finder {
     return false;
   }
 
-  bool IsOnlyMask(ValueId value) const {
-    if (found_.masks.size() != 1) return false;
+  bool IsMaskAdded(ValueId value) const {
     const AttentionMask& mask = found_.masks[0];
     return mask.kind == AttentionMask::Kind::kAdded && mask.factor > 0 && mask.value == value;
   }

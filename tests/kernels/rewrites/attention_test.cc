@@ -449,6 +449,14 @@ const std::vector<Case> kOtherCases = {
                 "y = MatMul(g, v)"),
      .units = {"Transpose", kMatMul, "GOC", "ElementWise", "ElementWise", "Softmax", "ElementWise",
                "GOC", "ElementWise", kMatMul}},
+    {.name = "mask_of_rows_that_a_reshape_moves",  // by image in the scores, by head in the weights
+     .model = "(float[2,2,10,8] q, float[2,2,12,8] k, float[2,2,12,8] v, bool[2,1,10,12] b) => "
+              "(float[2,2,10,8] y) <int64[5] five = {2, 2, 1, 10, 12}, int64[4] four = {2, 2, 10, "
+              "12}, float zero = {0}, float low = {-9.9e3}> { t = Transpose<perm = [0,1,3,2]>(k) d "
+              "= MatMul(q, t) s = Where(b, d, low) p = Softmax<axis = -1>(s) p5 = Reshape(p, five) "
+              "g5 = Where(b, p5, zero) g = Reshape(g5, four) y = MatMul(g, v) }",
+     .units = {"Transpose", kMatMul, "ElementWise", "GOC", "ElementWise", "Softmax", "ElementWise",
+               kMatMul}},
     {.name = "mask_that_repeats_the_scores",
      .model = "(float[1,1,10,8] q, float[1,1,10,8] k, float[1,3,10,8] v, float[1,3,10,10] m) => "
               "(float[1,3,10,8] y) { t = Transpose<perm = [0,1,3,2]>(k) d = MatMul(q, t) "
