@@ -113,8 +113,7 @@ struct PackedConv::State {
 };
 
 // `weights` has the shape (groups * group_out, group_in, kernel_h, kernel_w), or that of
-// ConvShape::in_major. For `coded`, `id` and
-// `grid`, see PackConv().
+// ConvShape::in_major. For `coded`, `id` and `grid`, see PackConv().
 PackedConv PackGeometry(const ConvGeometry& geometry, HalfReader weights,
                         absl::Span<const float> bias, const CodedWeights* coded = nullptr,
                         ConstantId id = {}, std::optional<CodeGrid> grid = std::nullopt);

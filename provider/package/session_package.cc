@@ -26,9 +26,9 @@
 namespace anemone {
 namespace {
 
-constexpr char kSection[] = "session.model", kDomain[] = "anemone.session";
 using NodeProtos = google::protobuf::RepeatedPtrField<onnx::NodeProto>;
 
+constexpr char kSection[] = "session.model", kDomain[] = "anemone.session";
 constexpr char kPlaces[] = "session.weights";
 constexpr char kEngine[] = "engine", kCpu[] = "cpu", kFile[] = "file", kRows[] = "rows";
 constexpr int64_t kMostNeed = int64_t{1} << 60;  // so that sums do not overflow
@@ -317,7 +317,7 @@ absl::StatusOr<CpuModel> ReadCpu(const Graph& graph, const onnx::NodeProto& node
 }
 
 // Makes inputs of all values that have no data, so that the graph can be read without its nodes:
-// their operators are not ONNX's. Returns the nodes.
+// their operators are not ONNX's. Returns the nodes, which the skeleton's arena keeps.
 const NodeProtos& TakeNodes(Skeleton& skeleton) {
   onnx::GraphProto& graph = *skeleton.proto.mutable_graph();
   NodeProtos& nodes = *google::protobuf::Arena::CreateMessage<NodeProtos>(&skeleton.arena);
