@@ -1,10 +1,14 @@
 #include "provider/load_setup.h"
 
+#include <memory>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "base/model_limits.h"
 #include "base/status_macros.h"
 #include "base/threads.h"
+#include "importer/importer.h"
 #include "provider/adapters/row_proof.h"
 #include "provider/session_cache.h"
 #include "provider/settings.h"
@@ -26,18 +30,23 @@ bool KeepsLoops(const Settings& settings, const PlanOptions& planning,
 
 }  // namespace
 
-absl::StatusOr<LoadSetup> MakeLoadSetup(const Settings& settings, Bucketing::Import import,
-                                        const std::vector<FileOfModel>& files,
+absl::StatusOr<LoadSetup> MakeLoadSetup(const Settings& settings, const std::string& path,
                                         std::shared_ptr<const std::string> bytes) {
   ANEMONE_RETURN_IF_ERROR(CheckRunSettings(settings));
   LoadSetup setup{
       .settings = settings,
       // With operators of ai.anemone ONNX Runtime refuses the file, and reads nodes instead.
-      .file = {.path = files.empty() ? "" : files.front().path,
-               .bytes = bytes,
-               .dims = settings.dims,
-               .custom_operators = false},
-      .import = std::move(import)};
+      .file = {.path = path, .bytes = bytes, .dims = settings.dims, .custom_operators = false}};
+  if (bytes == nullptr) {
+    setup.files = std::make_shared<const UnchangedFile>(path, settings);
+    setup.import = [files = setup.files](const ImportOptions& options) {
+      return files->Import(options);
+    };
+  } else {
+    setup.import = [bytes](const ImportOptions& options) {
+      return ImportShared(bytes, "", options);
+    };
+  }
   ANEMONE_ASSIGN_OR_RETURN(setup.planning, RunPlanOptionsOf(settings));
   setup.planning.bodies = true;
   setup.state_in_place = settings.state;
@@ -71,6 +80,7 @@ absl::StatusOr<LoadSetup> MakeLoadSetup(const Settings& settings, Bucketing::Imp
   if (modules == nullptr) {
     Settings keyed = settings;  // what an adapter gives is an input in the cached program
     keyed.overridable.insert(keyed.overridable.end(), given.begin(), given.end());
+    const auto files = bytes == nullptr ? setup.files->files() : std::vector<FileOfModel>();
     ANEMONE_ASSIGN_OR_RETURN(setup.cache, SessionCache::Open(keyed, files, std::move(bytes)));
     return setup;
   }

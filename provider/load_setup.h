@@ -13,7 +13,6 @@
 #include "anemone/settings.h"
 #include "engine/device.h"
 #include "importer/new_weights.h"
-#include "importer/read/model_files.h"
 #include "partitioner/plan.h"
 #include "provider/adapters/adapters.h"
 #include "provider/buckets/bucketing.h"
@@ -23,6 +22,7 @@
 #include "provider/memory_budget.h"
 #include "provider/program_store.h"
 #include "provider/range_watch.h"
+#include "provider/unchanged_file.h"
 
 namespace anemone {
 
@@ -31,6 +31,7 @@ struct LoadedModel;
 struct LoadSetup {
   Settings settings;
   ModelFile file;
+  std::shared_ptr<const UnchangedFile> files;  // null: the model is in memory
   bool is_of_file = true;  // ONNX Runtime may read the file itself: it has the weights to run with
   Bucketing::Import import;
   std::shared_ptr<const ProgramStore> cache;  // null: there is none
@@ -56,10 +57,8 @@ struct LoadSetup {
   std::shared_ptr<DeviceNotes> notes;
 };
 
-// Of the model of `files` (OpenFilesOfModel()), or in memory if `bytes` is not null. Errors: those
-// of settings.
-absl::StatusOr<LoadSetup> MakeLoadSetup(const Settings& settings, Bucketing::Import import,
-                                        const std::vector<FileOfModel>& files,
+// Of the model at `path`, or in memory if `bytes` is not null. Errors: those of settings.
+absl::StatusOr<LoadSetup> MakeLoadSetup(const Settings& settings, const std::string& path,
                                         std::shared_ptr<const std::string> bytes);
 
 }  // namespace anemone

@@ -308,6 +308,8 @@ std::unique_ptr<LoadedModel> LoadedModel::OfSizes(Bucketing buckets, const LoadT
           const ImportOptions& importing) -> absl::StatusOr<std::shared_ptr<const LoadedModel>> {
     const MemoryLimit memory(setup.settings.memory_limit);
     const ModelLimits limits(setup.settings.limits);
+    // A program of the cache has the weights that the files have now.
+    if (setup.files != nullptr) ANEMONE_RETURN_IF_ERROR(setup.files->Check());
     ANEMONE_ASSIGN_OR_RETURN(std::unique_ptr<LoadedModel> made, Find(setup, importing));
     if (made != nullptr) return made;
     Stopwatch watch;

@@ -9,7 +9,6 @@
 #include "base/printable.h"
 #include "base/status_macros.h"
 #include "base/steady_now.h"
-#include "importer/importer.h"
 #include "importer/last_row.h"
 #include "provider/compiled/compiled_model.h"
 #include "provider/kept_state.h"
@@ -18,7 +17,6 @@
 #include "provider/ports.h"
 #include "provider/settings.h"
 #include "provider/state_pairs.h"
-#include "provider/unchanged_file.h"
 #include "provider/weights/current_model.h"
 #include "provider/work_limits.h"
 
@@ -95,12 +93,7 @@ absl::StatusOr<Session> Session::Load(const std::string& path, const Settings& s
     const auto load =
         [&](const std::string& file, const Settings& with,
             std::shared_ptr<const CompiledModel> compiled) -> absl::StatusOr<Session> {
-      const auto model = std::make_shared<const UnchangedFile>(file, with);
-      const auto import = [model](const ImportOptions& importing) {
-        return model->Import(importing);
-      };
-      ANEMONE_ASSIGN_OR_RETURN(LoadSetup setup,
-                               MakeLoadSetup(with, import, model->files(), nullptr));
+      ANEMONE_ASSIGN_OR_RETURN(LoadSetup setup, MakeLoadSetup(with, file, nullptr));
       // Adapters change the model that is planned.
       if (compiled != nullptr && setup.adapters->modules() == nullptr && !with.hazards) {
         setup.state_in_place = compiled->state();
@@ -125,10 +118,7 @@ absl::StatusOr<Session> Session::LoadBytes(absl::string_view model, const Settin
   return Guarded("load the model", [&]() -> absl::StatusOr<Session> {
     const TimeLimit limit(settings.time_limit);
     const auto bytes = std::make_shared<const std::string>(model);
-    const auto import = [bytes](const ImportOptions& importing) {
-      return ImportShared(bytes, "", importing);
-    };
-    ANEMONE_ASSIGN_OR_RETURN(const LoadSetup setup, MakeLoadSetup(settings, import, {}, bytes));
+    ANEMONE_ASSIGN_OR_RETURN(const LoadSetup setup, MakeLoadSetup(settings, "", bytes));
     return Of(setup);
   });
 }

@@ -17,7 +17,6 @@
 #include "provider/package/package.h"
 #include "provider/program_store.h"
 #include "provider/settings.h"
-#include "provider/unchanged_file.h"
 
 namespace anemone {
 namespace {
@@ -54,11 +53,7 @@ class FolderStore : public ProgramStore {
 
 absl::StatusOr<LoadSetup> SetupToCompile(const std::string& path, Settings settings) {
   settings.cache = false;
-  ANEMONE_RETURN_IF_ERROR(CheckRunSettings(settings));
-  const auto model = std::make_shared<const UnchangedFile>(path, settings);
-  const auto import = [model](const ImportOptions& importing) { return model->Import(importing); };
-  ANEMONE_ASSIGN_OR_RETURN(LoadSetup setup,
-                           MakeLoadSetup(settings, import, model->files(), nullptr));
+  ANEMONE_ASSIGN_OR_RETURN(LoadSetup setup, MakeLoadSetup(settings, path, nullptr));
   setup.compiles = false;
   return setup;
 }

@@ -1,12 +1,14 @@
 """Session of the Python package as users see it: arrays and other values, sizes, threads, warnings."""
 
 import concurrent.futures
+import contextlib
 import os
 import pathlib
 import sys
 import tempfile
 import threading
 import unittest
+import unittest.mock
 import warnings
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
@@ -187,6 +189,13 @@ class Arrays(PackageTest):
         self.assertNotIn("constant-input", [w.rule for w in reported])
 
 
+@contextlib.contextmanager
+def folder_with_cache():
+    with tempfile.TemporaryDirectory() as folder, \
+            unittest.mock.patch.dict(os.environ, {"ANEMONE_PROGRAM_CACHE": str(pathlib.Path(folder) / "cache")}):
+        yield folder
+
+
 class Sessions(PackageTest):
     def test_what_it_tells_of_itself(self):
         session = ane.Session(models.network(), "M1", threads=1)
@@ -321,7 +330,7 @@ class Sessions(PackageTest):
         # The model, or only the file of its weights.
         for name, external in (("net.onnx", False), ("w.bin", True)):
             for cache in (False, True):
-                with self.subTest(name, cache=cache), tempfile.TemporaryDirectory() as folder:
+                with self.subTest(name, cache=cache), folder_with_cache() as folder:
                     old, new = pathlib.Path(folder) / "old", pathlib.Path(folder) / "new"
                     write(old, 1, external)
                     write(new, 2, external)
@@ -343,16 +352,32 @@ class Sessions(PackageTest):
         side = 128  # so that the file is large enough to be mapped (base/mapped_file.cc)
         made = models.model([helper.make_node("MatMul", ["x", "w"], ["y"])], [("x", TensorProto.FLOAT, ("n", side))],
                             [("y", TensorProto.FLOAT, ("n", side))], [("w", np.ones((side, side), np.float32))])
-        with tempfile.TemporaryDirectory() as folder:
-            path = pathlib.Path(folder) / "net.onnx"
-            onnx.save(made, path)
-            session = ane.Session(path, cache=False)
-            one = {"x": np.ones((1, side), np.float32)}
-            session.run(one)
-            os.truncate(path, 100)
-            np.testing.assert_array_equal(session.run(one)["y"], side)
-            with self.assertRaisesRegex(RuntimeError, "net.onnx: the file has changed since it was loaded"):
-                session.run({"x": np.ones((2, side), np.float32)})
+        one, two = ({"x": np.ones((rows, side), np.float32)} for rows in (1, 2))
+        for is_cached in (False, True):
+            with self.subTest(is_cached=is_cached), folder_with_cache() as folder:
+                path = pathlib.Path(folder) / "net.onnx"
+                onnx.save(made, path)
+                if is_cached:  # the program of the other size, which reads the weights from the file
+                    ane.Session(path).run(two)
+                session = ane.Session(path, cache=is_cached)
+                os.truncate(path, 100)
+                with self.assertRaisesRegex(RuntimeError, "net.onnx: the file has changed since it was loaded"):
+                    session.run(two)
+
+    def test_a_file_that_was_written_again_is_not_read_again(self):
+        side = 128
+        made = models.model([helper.make_node("MatMul", ["x", "w"], ["y"])], [("x", TensorProto.FLOAT, ("n", side))],
+                            [("y", TensorProto.FLOAT, ("n", side))], [("w", np.ones((side, side), np.float32))])
+        two = {"x": np.ones((2, side), np.float32)}
+        for policy in ("max-engine", "cpu"):  # ONNX Runtime opens the file itself
+            with self.subTest(policy), folder_with_cache() as folder:
+                path = pathlib.Path(folder) / "net.onnx"
+                onnx.save(made, path)
+                ane.Session(path, policy=policy).run(two)
+                session = ane.Session(path, policy=policy)
+                path.write_bytes(path.read_bytes().replace(np.float32(1).tobytes(), np.float32(2).tobytes()))
+                with self.assertRaisesRegex(RuntimeError, "net.onnx: the file has changed since it was loaded"):
+                    session.run(two)
 
     def test_errors(self):
         for target, told in (("m0", "no such target"), ("m1,m4", "want one target"), ("all", "want one")):
