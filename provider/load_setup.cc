@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/model_limits.h"
+#include "absl/types/span.h"
 #include "base/status_macros.h"
 #include "base/threads.h"
 #include "importer/importer.h"
@@ -80,7 +80,8 @@ absl::StatusOr<LoadSetup> MakeLoadSetup(const Settings& settings, const std::str
   if (modules == nullptr) {
     Settings keyed = settings;  // what an adapter gives is an input in the cached program
     keyed.overridable.insert(keyed.overridable.end(), given.begin(), given.end());
-    const auto files = bytes == nullptr ? setup.files->files() : std::vector<FileOfModel>();
+    absl::Span<const FileOfModel> files;
+    if (setup.files != nullptr) files = setup.files->files();
     ANEMONE_ASSIGN_OR_RETURN(setup.cache, SessionCache::Open(keyed, files, std::move(bytes)));
     return setup;
   }

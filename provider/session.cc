@@ -102,8 +102,8 @@ absl::StatusOr<Session> Session::Load(const std::string& path, const Settings& s
       setup.opened = absl::ToDoubleMilliseconds(SteadyNow() - begun);
       return Of(setup);
     };
-    ANEMONE_RETURN_IF_ERROR(CheckRunSettings(settings));
     if (!CompiledModel::Is(path)) return load(path, settings, nullptr);
+    ANEMONE_RETURN_IF_ERROR(CheckRunSettings(settings));
     const auto open = [&] {
       const WorkLimits limits(settings);
       return CompiledModel::Open(path);

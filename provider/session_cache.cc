@@ -51,7 +51,7 @@ absl::StatusOr<CacheKey> KeyOf(const Settings& settings, const std::vector<Tenso
 
 }  // namespace
 
-std::vector<Tensor> SourcesOf(const std::vector<FileOfModel>& files) {
+std::vector<Tensor> SourcesOf(absl::Span<const FileOfModel> files) {
   std::vector<Tensor> sources;
   for (const FileOfModel& file : files) {
     if (file.contents == nullptr) return {};
@@ -61,7 +61,7 @@ std::vector<Tensor> SourcesOf(const std::vector<FileOfModel>& files) {
 }
 
 absl::StatusOr<std::shared_ptr<SessionCache>> SessionCache::Open(
-    const Settings& settings, const std::vector<FileOfModel>& files,
+    const Settings& settings, absl::Span<const FileOfModel> files,
     std::shared_ptr<const std::string> bytes) {
   if (!settings.cache || settings.hazards) return nullptr;
   const std::string folder = DefaultCacheFolder();

@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "anemone/settings.h"
 #include "anemone/tensor.h"
 #include "importer/importer.h"
@@ -25,7 +26,7 @@
 namespace anemone {
 
 // The bytes of the files of a model (OpenFilesOfModel()). Empty if one of them cannot be read.
-std::vector<Tensor> SourcesOf(const std::vector<FileOfModel>& files);
+std::vector<Tensor> SourcesOf(absl::Span<const FileOfModel> files);
 
 class SessionCache : public ProgramStore {
  public:
@@ -34,7 +35,7 @@ class SessionCache : public ProgramStore {
   // cannot be read, or if the session needs the whole plan (Settings::hazards). Errors: those of
   // HashInTime().
   static absl::StatusOr<std::shared_ptr<SessionCache>> Open(
-      const Settings& settings, const std::vector<FileOfModel>& files,
+      const Settings& settings, absl::Span<const FileOfModel> files,
       std::shared_ptr<const std::string> bytes);
 
   // A damaged entry is removed. A later Find() or Store() of the same options hashes nothing again.

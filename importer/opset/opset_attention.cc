@@ -158,24 +158,21 @@ ValueId CausalBias(LiftContext& c, const KnownForm& form) {
 ValueId WeightsOf(LiftContext& c, const KnownForm& form, ValueId scores) {
   const auto softmax = [&](ValueId x) { return c.Emit("Softmax", {x}, {{"axis", int64_t{-1}}}); };
   ValueId mask = c.input(kMaskInput);
-  const ValueId zero = mask == kNone ? kNone : c.Scalar(form.type, 0);
-  const ValueId minus_infinity = mask == kNone ? kNone : c.Scalar(form.type, kMinusInfinity);
-  if (mask != kNone && c.value(mask).type == DataType::kBool) {
+  if (mask == kNone) {
+    return softmax(form.is_causal ? c.Emit("Add", {scores, CausalBias(c, form)}) : scores);
+  }
+  const ValueId zero = c.Scalar(form.type, 0);
+  const ValueId minus_infinity = c.Scalar(form.type, kMinusInfinity);
+  if (c.value(mask).type == DataType::kBool) {
     if (form.is_causal) {
       const ValueId causal = c.Constant(CausalMask({form.queries, form.keys}, form.past));
       mask = c.Emit("And", {mask, causal});
     }
     return c.Emit("Where", {mask, softmax(c.Emit("Where", {mask, scores, minus_infinity})), zero});
   }
-  ValueId added = mask;
-  if (form.is_causal) {
-    const ValueId causal = CausalBias(c, form);
-    added = mask == kNone ? causal : c.Emit("Add", {mask, causal});
-  }
-  if (added == kNone) return softmax(scores);
-  const ValueId weights = softmax(c.Emit("Add", {scores, added}));
-  if (mask == kNone) return weights;
-  const ValueId most = c.Emit("ReduceMax", {added, c.Ints({-1})});
+  if (form.is_causal) mask = c.Emit("Add", {mask, CausalBias(c, form)});
+  const ValueId weights = softmax(c.Emit("Add", {scores, mask}));
+  const ValueId most = c.Emit("ReduceMax", {mask, c.Ints({-1})});
   return c.Emit("Where", {c.Emit("Equal", {most, minus_infinity}), zero, weights});
 }
 

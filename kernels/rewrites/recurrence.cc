@@ -16,6 +16,7 @@
 #include "engine/loops.h"
 #include "engine/software/unit_program.h"
 #include "kernels/units/reshape.h"
+#include "math/gemm/panels.h"
 #include "math/recurrent/recurrent.h"
 #include "rule_table.h"  // generated
 
@@ -195,11 +196,9 @@ absl::StatusOr<StepUnits> PrepareSteps(const RecurrenceParams& p, const Recurren
 // are compressed, because threads share that product, or if states are short of full vectors,
 // because those of the units run along the batch.
 bool HasKernel(const RecurrenceParams& p, const RecurrentWeights& weights) {
-  constexpr int64_t kFewRows = 8, kLanes = 16;
+  constexpr int64_t kFewRows = 8;
   if (p.batch <= kFewRows) return p.hidden > 1;
-  const int64_t vectors = (p.hidden + kLanes - 1) / kLanes;
-  const bool fills_vectors = vectors * kLanes * 4 <= p.hidden * 5;
-  return fills_vectors && CodedFormOf(weights.r).form == math::WeightForm::kDense;
+  return math::FillsVectors(p.hidden) && CodedFormOf(weights.r).form == math::WeightForm::kDense;
 }
 
 absl::StatusOr<WholeLoop> PrepareWhole(const RecurrenceParams& p, const RecurrentWeights& weights) {

@@ -93,7 +93,7 @@ HWY_EXPORT(MultiplyImages);
 
 bool ImagesFillVectors(const ConvGeometry& g) {
   constexpr int64_t kLeastBatch = 2 * kMostLanes, kMostWeights = 1 << 16, kMostElements = 1 << 14;
-  if (g.batch < kLeastBatch || RoundUp(g.batch, kMostLanes) * 4 > g.batch * 5) return false;
+  if (g.batch < kLeastBatch || !FillsVectors(g.batch)) return false;
   if (g.groups > 1 || g.out_w > kMostLanes || (g.pointwise() && g.dense_output())) return false;
   // The weights, and what the images read and write, stay in the second-level cache.
   return g.depth() > 0 && g.depth() <= kBlockDepth && g.group_out * g.depth() <= kMostWeights &&

@@ -26,6 +26,9 @@ inline constexpr int64_t kLineBytes = 64;  // of a cache line
 inline int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 inline int64_t RoundUp(int64_t a, int64_t b) { return CeilDiv(a, b) * b; }
 
+// Whether at most a fifth of the lanes of vectors along `count` elements are empty.
+inline bool FillsVectors(int64_t count) { return RoundUp(count, kMostLanes) * 4 <= count * 5; }
+
 struct BlockSize {
   int64_t rows, columns;
 };
