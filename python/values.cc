@@ -9,7 +9,9 @@
 #include <tuple>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "base/printable.h"
 
 namespace anemone {
@@ -31,22 +33,60 @@ const ExceptionRow kExceptions[] = {
     {absl::StatusCode::kCancelled, &PyExc_KeyboardInterrupt},
 };
 
-using Bytes = nb::ndarray<const uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+// The types that NumPy has too. `formats`: their letters in Python's buffers, where C's `long` has
+// 8 bytes.
+struct NumPyRow {
+  DataType type;
+  const char* formats;
+  nb::dlpack::dtype dtype;
+};
+constexpr auto kHalf =
+    nb::dlpack::dtype{static_cast<uint8_t>(nb::dlpack::dtype_code::Float), 16, 1};
+const NumPyRow kNumPyTypes[] = {
+    {DataType::kFloat, "f", nb::dtype<float>()},
+    {DataType::kInt64, "lq", nb::dtype<int64_t>()},
+    {DataType::kBool, "?", nb::dtype<bool>()},
+    {DataType::kFloat16, "e", kHalf},
+    {DataType::kDouble, "d", nb::dtype<double>()},
+    {DataType::kInt32, "i", nb::dtype<int32_t>()},
+    {DataType::kUInt8, "B", nb::dtype<uint8_t>()},
+    {DataType::kInt8, "b", nb::dtype<int8_t>()},
+    {DataType::kUInt16, "H", nb::dtype<uint16_t>()},
+    {DataType::kInt16, "h", nb::dtype<int16_t>()},
+    {DataType::kUInt64, "LQ", nb::dtype<uint64_t>()},
+    {DataType::kUInt32, "I", nb::dtype<uint32_t>()},
+};
 
-// A view of `bytes`, which it keeps alive.
-Tensor Borrowed(DataType type, std::vector<int64_t> dims, const Bytes& bytes) {
+DataType TypeOfFormat(absl::string_view format) {
+  for (const NumPyRow& row : kNumPyTypes) {
+    if (format.size() == 1 && absl::StrContains(row.formats, format)) return row.type;
+  }
+  Raise(absl::InvalidArgumentError(absl::StrCat("want no elements of format '", format, "'")));
+}
+
+// Keeps the array alive until no tensor is left.
+std::shared_ptr<const Py_buffer> BufferOf(nb::handle array) {
+  auto view = std::make_unique<Py_buffer>();
+  if (PyObject_GetBuffer(array.ptr(), view.get(), PyBUF_FORMAT | PyBUF_C_CONTIGUOUS) != 0) {
+    throw nb::python_error();
+  }
+  return {view.release(), [](Py_buffer* held) {
+            const nb::gil_scoped_acquire lock;
+            PyBuffer_Release(held);
+            delete held;
+          }};
+}
+
+Tensor Borrowed(DataType type, std::vector<int64_t> dims,
+                const std::shared_ptr<const Py_buffer>& buffer) {
   const auto count = ElementCount(dims);
   if (!count.ok()) Raise(count.status());
-  if (ByteSize(type, dims) != static_cast<int64_t>(bytes.size())) {
+  if (ByteSize(type, dims) != buffer->len) {
     Raise(absl::InvalidArgumentError(absl::StrCat(DataTypeName(type), " ", DimsToString(dims),
-                                                  ": got ", bytes.size(), " bytes")));
+                                                  ": got ", buffer->len, " bytes")));
   }
-  const std::shared_ptr<const Bytes> owner(new Bytes(bytes), [](const Bytes* held) {
-    const nb::gil_scoped_acquire lock;
-    delete held;
-  });
-  const auto* data = reinterpret_cast<const std::byte*>(bytes.data());
-  return Tensor::View(type, std::move(dims), {data, bytes.size()}, owner);
+  const auto* data = static_cast<const std::byte*>(buffer->buf);
+  return Tensor::View(type, std::move(dims), {data, static_cast<size_t>(buffer->len)}, buffer);
 }
 
 // True if no other object uses the bytes: neither the model (they may be its constant) nor another
@@ -99,10 +139,15 @@ std::string NameFromPython(nb::handle name) {
 }
 
 Tensor TensorFromPython(nb::handle array) {
+  if (!nb::isinstance<nb::tuple>(array)) {
+    const auto buffer = BufferOf(array);
+    return Borrowed(TypeOfFormat(buffer->format), {buffer->shape, buffer->shape + buffer->ndim},
+                    buffer);
+  }
   const auto [name, dims, elements] =
       nb::cast<std::tuple<std::string, std::vector<int64_t>, nb::object>>(array);
   const DataType type = TypeNamed(name);
-  if (type != DataType::kString) return Borrowed(type, dims, nb::cast<Bytes>(elements));
+  if (type != DataType::kString) return Borrowed(type, dims, BufferOf(elements));
   std::vector<std::string> strings;
   for (const nb::handle element : elements) {
     const auto bytes = nb::cast<nb::bytes>(element);
@@ -118,20 +163,19 @@ OnnxValue FromPython(nb::handle value) {
     for (const nb::handle element : value) elements.push_back(FromPython(element));
     return OnnxValue::Sequence(std::move(elements));
   }
-  if (nb::len(value) == 2)
+  if (nb::isinstance<nb::tuple>(value) && nb::len(value) == 2) {
     return OnnxValue::Map(TensorFromPython(value[0]), TensorFromPython(value[1]));
+  }
   return TensorFromPython(value);
 }
 
 nb::object ArrayOf(Tensor tensor) {
-  const nb::str type(DataTypeName(tensor.type()).data(), DataTypeName(tensor.type()).size());
-  const nb::tuple dims = nb::tuple(nb::cast(tensor.dims()));
   if (tensor.type() == DataType::kString) {
     nb::list elements;
     for (const std::string& text : tensor.strings()) {
       elements.append(nb::bytes(text.data(), text.size()));
     }
-    return nb::make_tuple(type, dims, elements);
+    return nb::make_tuple("string", nb::tuple(nb::cast(tensor.dims())), elements);
   }
   if (tensor.is_fill() || tensor.compressed() != nullptr || !IsOnlyOwner(tensor)) {
     tensor = tensor.Copy();
@@ -140,7 +184,14 @@ nb::object ArrayOf(Tensor tensor) {
   const nb::capsule owner(held, [](void* t) noexcept { delete static_cast<Tensor*>(t); });
   // No other object uses the bytes, so the caller may write to the array.
   auto* data = const_cast<std::byte*>(held->bytes().data());
-  return nb::make_tuple(type, dims,
+  for (const NumPyRow& row : kNumPyTypes) {
+    if (row.type != held->type()) continue;
+    const std::vector<size_t> sizes(held->dims().begin(), held->dims().end());
+    return nb::cast(
+        nb::ndarray<nb::numpy>(data, sizes.size(), sizes.data(), owner, nullptr, row.dtype));
+  }
+  const nb::str type(DataTypeName(held->type()).data(), DataTypeName(held->type()).size());
+  return nb::make_tuple(type, nb::tuple(nb::cast(held->dims())),
                         nb::ndarray<nb::numpy, uint8_t>(data, {held->bytes().size()}, owner));
 }
 

@@ -1,6 +1,7 @@
-// python/values.h: what passes between Python and C++. An array is (type, dims, elements); the
-// elements are a NumPy array of bytes, or a list of bytes objects for strings. A sequence is a list
-// of values, a map is a pair of arrays (keys, values), and None is an optional without a value.
+// python/values.h: what passes between Python and C++. An array is a NumPy array if NumPy has the
+// type. Otherwise it is (type, dims, elements); the elements are a NumPy array of bytes, or a list
+// of bytes objects for strings. A sequence is a list of values, a map is a pair of arrays (keys,
+// values), and None is an optional without a value.
 #ifndef ANEMONE_PYTHON_VALUES_H_
 #define ANEMONE_PYTHON_VALUES_H_
 
@@ -54,7 +55,7 @@ nb::str StrOf(const std::string& text);
 nb::str StrOfName(const std::string& name);
 std::string NameFromPython(nb::handle name);
 
-// Arrays of numbers are views, which keep the Python array alive.
+// Arrays of numbers must be contiguous, and are views that keep the Python array alive.
 Tensor TensorFromPython(nb::handle array);
 OnnxValue FromPython(nb::handle value);
 

@@ -1,12 +1,13 @@
-# The C++ half, module.cc. An array is (type, dims, its bytes, or a list of bytes for strings). A
-# sequence is a list of values, a map is a pair of arrays (keys, values), None is an empty optional.
+# The C++ half, module.cc. An array of a type that NumPy has is a contiguous array, any other is (type,
+# dims, its bytes, or a list of bytes for strings). A sequence is a list of values, a map is a pair of
+# arrays (keys, values), None is an empty optional.
 from typing import Any
 
 import numpy as np
 
 __version__: str
 
-Array = tuple[str, tuple[int, ...], np.ndarray[Any, np.dtype[np.uint8]] | list[bytes]]
+Array = np.ndarray[Any, Any] | tuple[str, tuple[int, ...], np.ndarray[Any, np.dtype[np.uint8]] | list[bytes]]
 Value = Array | tuple[Array, Array] | list["Value"] | None
 PortTuple = tuple[str, str, tuple[int, ...], bool, str, str]
 

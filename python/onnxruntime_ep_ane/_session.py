@@ -31,6 +31,9 @@ _ONNX_NAMES = {numpy: onnx for onnx, numpy in _ML_DTYPES.items()}
 # Bits of an element, which ONNX packs several to a byte; ml_dtypes does not pack them.
 _PACKED = {"int2": 2, "uint2": 2, "int4": 4, "uint4": 4, "float4_e2m1": 4}
 
+# The numbers of the types that both NumPy and ONNX have: C++ reads and makes their arrays.
+_OF_BOTH = frozenset(np.dtype(char).num for char in "?efdbhilqBHILQ")
+
 _Bytes = npt.NDArray[np.uint8]
 # What a port takes: an array, a list of values for a sequence, a dict for a map, or None.
 Value = Any
@@ -79,6 +82,8 @@ def _check_names(
     for name in inputs:
         if name in ports:
             continue
+        if not isinstance(name, str):
+            raise TypeError("inputs: want a dict of arrays by the inputs' names")
         if session is not None and name in session.constant_inputs:
             raise ValueError(
                 f"input {name!r}: it is a constant, because it is an initializer of the model; load the model "
@@ -159,15 +164,18 @@ def _array_of(port: Port, value: Value) -> npt.NDArray[Any]:
 
 
 def _array_to_cpp(array: npt.NDArray[Any]) -> _anemone.Array:
-    if array.dtype.kind in "OUST":
+    dtype = array.dtype
+    if dtype.num in _OF_BOTH:
+        if dtype.isnative and array.flags.c_contiguous:
+            return array
+        return np.array(array, dtype.newbyteorder("="), order="C")
+    if dtype.kind in "OUST":
         strings = [
             text if isinstance(text, bytes) else str(text).encode("utf-8", "surrogateescape")
             for text in array.ravel().tolist()
         ]
         return "string", array.shape, strings
-    name = _onnx_name(array.dtype)
-    if array.dtype.byteorder == ">":
-        array = array.astype(array.dtype.newbyteorder("<"))
+    name = _onnx_name(dtype)
     # ascontiguousarray() copies nothing that is contiguous, and makes a scalar one of one element.
     elements = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
     return name, array.shape, _packed(elements, _PACKED[name]) if name in _PACKED else elements
@@ -187,6 +195,8 @@ def _to_cpp(port: Port, value: Value) -> _anemone.Value:
 
 
 def _array_from_cpp(port: str, made: _anemone.Array) -> npt.NDArray[Any]:
+    if isinstance(made, np.ndarray):
+        return made
     name, shape, elements = made
     if isinstance(elements, list):
         texts = np.empty(len(elements), dtype=object)
@@ -203,7 +213,7 @@ def _from_cpp(port: str, made: _anemone.Value) -> Value:
         return None
     if isinstance(made, list):
         return [_from_cpp(port, element) for element in made]
-    if len(made) == 2:
+    if isinstance(made, tuple) and len(made) == 2:
         keys, values = (_array_from_cpp(port, part) for part in made)
         return dict(zip(keys.tolist(), values.tolist()))
     return _array_from_cpp(port, made)
@@ -303,7 +313,7 @@ class Session:
         value. `adapter` is a name of the session's `adapters`, or None; with `adapter_rows` also a list of
         names, one for each row of the batch, in which None is no adapter. Values that fp16 cannot
         hold are a RuntimeWarning, once for each session."""
-        if not isinstance(inputs, Mapping) or not all(isinstance(name, str) for name in inputs):
+        if not isinstance(inputs, Mapping):
             raise TypeError("inputs: want a dict of arrays by the inputs' names")
         _check_names(self._inputs, inputs, self._session)
         values = {name: _to_cpp(self._inputs[name], value) for name, value in inputs.items()}
@@ -378,8 +388,10 @@ class Session:
 
     def _warn(self) -> None:
         """Warns of what is new, for the caller of run()."""
+        if not (texts := self.run_warnings):
+            return
         with self._warning:
-            new = [text for text in self.run_warnings if text not in self._warned]
+            new = [text for text in texts if text not in self._warned]
             self._warned.update(new)
         for text in new:
             warnings.warn(text, RuntimeWarning, stacklevel=3)

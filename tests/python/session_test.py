@@ -33,6 +33,13 @@ class Arrays(PackageTest):
                 self.assertEqual(np.dtype(kind), y.dtype)
                 np.testing.assert_array_equal(x, y)
 
+    def test_c_types_of_equal_size_are_one_type(self):
+        for char, kind in (("l", "int64"), ("q", "int64"), ("L", "uint64"), ("Q", "uint64")):
+            with self.subTest(char):
+                session = ane.Session(models.identity(helper.np_dtype_to_tensor_dtype(np.dtype(kind))))
+                x = np.array([[0, 1, 2], [3, 4, 5]], char)
+                np.testing.assert_array_equal(x, session.run({"x": x})["y"])
+
     def test_bfloat16_by_ml_dtypes(self):
         made = models.identity(TensorProto.BFLOAT16)
         x = np.array([[0, 1.5, -2], [3, 4, 5]], ml_dtypes.bfloat16)
@@ -78,6 +85,8 @@ class Arrays(PackageTest):
     def test_scalars_empty_strided_and_big_endian_arrays(self):
         scalar = ane.Session(models.relu(())).run({"x": -1.0 * np.ones((), np.float32)})["y"]
         self.assertEqual(((), 0), (scalar.shape, scalar))
+        big = ane.Session(models.relu(())).run({"x": np.array(3, ">f4")})["y"]
+        self.assertEqual(((), 3), (big.shape, big))
         none = models.model([helper.make_node("NonZero", ["x"], ["y"])],
                             [("x", TensorProto.FLOAT, (2, 3))], [("y", TensorProto.INT64, None)])
         empty = ane.Session(none).run({"x": np.zeros((2, 3), np.float32)})["y"]
@@ -86,6 +95,9 @@ class Arrays(PackageTest):
         session = ane.Session(models.relu())
         np.testing.assert_array_equal(x, session.run({"x": x})["y"])
         np.testing.assert_array_equal(x, session.run({"x": x.astype(">f4")})["y"])
+        constant = np.ascontiguousarray(x)
+        constant.flags.writeable = False
+        np.testing.assert_array_equal(x, session.run({"x": constant})["y"])
 
     def test_an_output_is_the_callers_own(self):
         """Also if it is the input itself, or a constant of the model."""

@@ -21,6 +21,8 @@ for python in "${pythons[@]}"; do
   mkdir -p "$build"
   {
     "$python" -m venv "$venv"
+    # Of coremltools only files are read (cmake/coreml_schema.py), so what it needs to run is left out.
+    "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps "coremltools==$(pinned coremltools)"
     "$venv/bin/python" -m pip install --quiet --disable-pip-version-check numpy onnx 'onnxruntime>=1.23' \
       "nanobind==$(pinned nanobind)" "netron==$(pinned netron)" jsonschema ml_dtypes
     cmake --preset release -B "$build" -DPython3_EXECUTABLE="$root/$venv/bin/python" \
