@@ -200,11 +200,13 @@ CpuValue::Kind CpuValue::kind() const {
   if (!runtime_->ToStatus(api.HasValue(get(), &has_value), kWhere).ok() || has_value == 0) {
     return Kind::kNothing;
   }
+  int is_tensor = 0;  // GetValueType() makes a description of the whole type
+  if (runtime_->ToStatus(api.IsTensor(get(), &is_tensor), kWhere).ok() && is_tensor != 0) {
+    return Kind::kTensor;
+  }
   ONNXType type = ONNX_TYPE_UNKNOWN;
   if (!runtime_->ToStatus(api.GetValueType(get(), &type), kWhere).ok()) return Kind::kOther;
   switch (type) {
-    case ONNX_TYPE_TENSOR:
-      return Kind::kTensor;
     case ONNX_TYPE_SEQUENCE:
       return Kind::kSequence;
     case ONNX_TYPE_MAP:

@@ -94,7 +94,7 @@ def _errors_of_this_package(folder: pathlib.Path, shown: pathlib.Path) -> Iterat
             raise
         text = of_python(str(error)[found.end() :]).strip().replace(str(folder), str(shown))
         kind = _EXCEPTIONS.get(found[1], RuntimeError)
-        if "serialization failed when saving model to" in text:
+        if "serialization failed when" in text:  # in words that depend on its version
             kind, text = OSError, f"{text}; the disk may be full: free space there"
         elif kind is RuntimeError and ": cannot be written: " in text:
             kind = OSError
