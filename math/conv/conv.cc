@@ -111,7 +111,7 @@ bool IsCoded(const CodedWeights* coded) {
   return coded != nullptr && coded->form != WeightForm::kDense;
 }
 
-// Compressed weights stay compressed: strassen_conv.cc and sparse.cc cannot read them. Those of 8
+// Compressed weights stay compressed: sparse.cc cannot read them. Those of 8
 // bits, with scales or a palette, become Halfs where Winograd's products are faster: they save more
 // time than half of the memory is worth.
 ConvKind ChooseKind(const ConvGeometry& g, const CodedWeights* coded,
@@ -124,7 +124,6 @@ ConvKind ChooseKind(const ConvGeometry& g, const CodedWeights* coded,
   if (g.positions() > kThinPositions && ImagesFillVectors(g)) return ConvKind::kImages;
   const bool one_matrix = g.groups == 1 && g.dense_output() && g.depth() > 0;
   if (one_matrix && ChannelsFillVectors(g)) return ConvKind::kMatrix;
-  if (!is_coded && StrassenPays(g)) return ConvKind::kStrassen;
   return ConvKind::kPanels;
 }
 
@@ -169,7 +168,7 @@ ConvWeights PackWeights(ConvKind kind, const ConvGeometry& geometry, HalfReader 
   if (kind == ConvKind::kWinograd) {
     packed.winograd = PackWinograd(geometry, weights);
     if (packed.winograd.size() == 0) packed.kind = ConvKind::kPanels;
-  } else if (!IsCoded(coded) && (kind == ConvKind::kPanels || kind == ConvKind::kStrassen)) {
+  } else if (!IsCoded(coded) && kind == ConvKind::kPanels) {
     packed.sparse = PackSparse(geometry, weights);
     if (!packed.sparse.begins.empty()) packed.kind = ConvKind::kSparse;
   }
@@ -177,10 +176,6 @@ ConvWeights PackWeights(ConvKind kind, const ConvGeometry& geometry, HalfReader 
     case ConvKind::kPanels:
     case ConvKind::kImages:
       packed.panels = PackPanels(geometry, weights, coded);
-      break;
-    case ConvKind::kStrassen:
-      packed.panels = PackPanels(geometry, weights, coded);
-      packed.even_rows = EvenRows(geometry, packed.panels);
       break;
     case ConvKind::kDepthwise:
       packed.taps = ReadFloats(channels * geometry.taps(), weights);
@@ -462,8 +457,6 @@ void RunConv(const PackedConv::State& state, const Half* x, Half* y, const Epilo
       return RunPanels(state, x, y, epilogue);
     case ConvKind::kDepthwise:
       return RunDepthwise(state, x, y, epilogue);
-    case ConvKind::kStrassen:
-      return RunStrassen(state, x, y, epilogue);
     case ConvKind::kWinograd:
       return RunWinograd(state, x, y, epilogue);
     case ConvKind::kDilated:

@@ -10,10 +10,10 @@
 // is fp32 in the order c, kh, kw for every output element, for any vector length and number of
 // threads, so the bits are the same on every machine.
 //
-// Large 3x3 convolutions with stride 1 and large 1x1 convolutions are exceptions: they use
-// algorithms with fewer products (winograd.cc, strassen_conv.cc). Their sums differ by about 1e-6
-// of the largest values around them (1e-5 where weights or values reach 2^14). They depend on the
-// instruction set, but not on the number of threads or the position in the batch.
+// Large 3x3 convolutions with stride 1 are exceptions: they use an algorithm with fewer products
+// (winograd.cc). Their sums differ by about 1e-6 of the largest values around them (1e-5 where
+// weights or values reach 2^14). They depend on the instruction set, but not on the number of
+// threads or the position in the batch.
 //
 // If the input is on a grid of 8-bit codes and the weights are 8-bit codes, a processor with
 // AVX512-VNNI multiplies the codes (byte_conv.cc): the sum is exact, and values are not rounded to
@@ -25,7 +25,7 @@
 // Memory: weights are kept as Half, 2 bytes each, or in the compressed form they were given in. The
 // output channels are padded to a multiple of 4 (of 32 for winograd.cc, of 48 for
 // ConvKind::kMatrix, which is for few output positions). Each thread keeps about 1 MB of scratch;
-// up to 10 KB per input channel for winograd.cc, up to 2 MB for strassen_conv.cc.
+// up to 10 KB per input channel for winograd.cc.
 //
 // Threads: work is split over the caller's oneTBB arena. Many threads may call Conv() with the same
 // PackedConv.

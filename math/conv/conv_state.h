@@ -61,7 +61,6 @@ enum class ConvKind {
   kDepthwise,  // one input channel per group: direct sums
   kMatrix,     // few positions: channels as columns, so that vectors are full
   kWinograd,   // 3x3, 1x3 and 1x5 with stride 1: fewer products
-  kStrassen,   // large 1x1: fewer products
   kSparse,     // 1x1 with few weights that are not zero: products with these
   kDilated,    // one row with distant taps is split into rows with adjacent taps: kWinograd
   kBytes,      // input and weights are codes of 8 bits: products of these
@@ -94,14 +93,13 @@ struct ByteRows {
 // Convolutions of equal weights share this (math/core/shared_pack.h).
 struct ConvWeights {
   ConvKind kind = ConvKind::kPanels;
-  WeightPanels panels;             // kPanels, kStrassen, kImages: [group][row / 4][depth][4]
-  std::vector<uint8_t> even_rows;  // kStrassen: [group][pass][row / 16]
-  AlignedArray<Half> winograd;     // kWinograd: [group][channel / 32][depth][32]
-  std::vector<float> taps;         // kDepthwise: [channel][tap]
-  bool finite_taps = false;        // kDepthwise: all taps are finite
-  PackedMatrix matrix;             // kMatrix
-  SparseRows sparse;               // kSparse
-  ByteRows bytes;                  // kBytes
+  WeightPanels panels;          // kPanels, kImages: [group][row / 4][depth][4]
+  AlignedArray<Half> winograd;  // kWinograd: [group][channel / 32][depth][32]
+  std::vector<float> taps;      // kDepthwise: [channel][tap]
+  bool finite_taps = false;     // kDepthwise: all taps are finite
+  PackedMatrix matrix;          // kMatrix
+  SparseRows sparse;            // kSparse
+  ByteRows bytes;               // kBytes
 };
 
 struct PackedConv::State {
@@ -201,11 +199,6 @@ void RunWinograd(const PackedConv::State& state, const Half* x, Half* y, const E
 // not faster.
 std::optional<ConvGeometry> SplitGeometry(const ConvGeometry& g);
 void RunDilated(const PackedConv::State& state, const Half* x, Half* y, const Epilogue& epilogue);
-
-// kStrassen (strassen_conv.cc).
-bool StrassenPays(const ConvGeometry& g);
-std::vector<uint8_t> EvenRows(const ConvGeometry& g, const WeightPanels& panels);
-void RunStrassen(const PackedConv::State& state, const Half* x, Half* y, const Epilogue& epilogue);
 
 // kBytes (byte_conv.cc).
 bool BytesPay(const ConvGeometry& g, const CodedWeights* coded, std::optional<CodeGrid> grid);

@@ -271,37 +271,4 @@ WeightPanels PackWeightPanels(const PanelLayout& layout, int64_t groups, HalfRea
   return panels;
 }
 
-bool AreEven(const uint16_t* magnitudes, int64_t lines, float most_spread) {
-  const auto [least, most] = std::minmax_element(magnitudes, magnitudes + lines);
-  // False if any is a NaN or infinite, or if some but not all are zero.
-  return ToFloat(Half{*most}) <= most_spread * ToFloat(Half{*least}) && *most < kHalfInfinity.bits;
-}
-
-std::vector<uint8_t> EvenLines(const WeightPanels& weights, int64_t groups, int64_t lines,
-                               int64_t band, int64_t pass_terms, float most_spread) {
-  const int64_t panels = CeilDiv(lines, weights.width);
-  std::vector<uint8_t> even;
-  std::vector<uint16_t> largest;
-  for (int64_t group = 0; group < groups; ++group) {
-    for (int64_t first = 0; first < weights.depth; first += pass_terms) {
-      const int64_t last = std::min(first + pass_terms, weights.depth);
-      largest.assign(panels * weights.width, 0);
-      for (int64_t panel = 0; panel < panels; ++panel) {
-        uint16_t* to = largest.data() + panel * weights.width;
-        for (int64_t k = first; k < last; ++k) {
-          const int64_t at = ((group * panels + panel) * weights.depth + k) * weights.width;
-          for (int64_t i = 0; i < weights.width; ++i) {
-            to[i] = std::max<uint16_t>(to[i], weights.halves.data()[at + i].bits & 0x7fff);
-          }
-        }
-      }
-      for (int64_t line = 0; line < lines; line += band) {
-        const bool whole = line + band <= lines;
-        even.push_back(whole && AreEven(largest.data() + line, band, most_spread) ? 1 : 0);
-      }
-    }
-  }
-  return even;
-}
-
 }  // namespace anemone::math

@@ -5,8 +5,8 @@
 // weights stay codes, or a mask with values; FillPanel() (weight_panels-inl.h) expands a part of a
 // panel to float scratch immediately before it is multiplied. The floats equal the fp16 weights bit
 // for bit (numerics.json cmp-order, cmp-stream), so results do not depend on the form. There are
-// two exceptions: large convolutions with dense weights, which winograd.cc and strassen_conv.cc
-// compute differently, and matrix products with affine codes (code_products.cc, byte_products.cc).
+// two exceptions: large 3x3 convolutions with dense weights, which winograd.cc computes
+// differently, and matrix products with affine codes (code_products.cc, byte_products.cc).
 #ifndef ANEMONE_MATH_GEMM_WEIGHT_PANELS_H_
 #define ANEMONE_MATH_GEMM_WEIGHT_PANELS_H_
 
@@ -60,15 +60,6 @@ struct WeightPanels {
 // scales do not run along depth, or if compression would not save memory.
 WeightPanels PackWeightPanels(const PanelLayout& layout, int64_t groups, HalfReader weights,
                               const CodedWeights* coded);
-
-// Whether all of `magnitudes` are finite and none is more than `most_spread` times another. They
-// are the largest magnitudes of lines, as the bits of Halfs without sign.
-bool AreEven(const uint16_t* magnitudes, int64_t lines, float most_spread);
-
-// The same for each block of `band` lines and `pass_terms` terms of dense weights, as 1 or 0:
-// [group][pass][line / band]. An incomplete band is 0.
-std::vector<uint8_t> EvenLines(const WeightPanels& weights, int64_t groups, int64_t lines,
-                               int64_t band, int64_t pass_terms, float most_spread);
 
 }  // namespace anemone::math
 
