@@ -96,15 +96,16 @@ constexpr int64_t kThinPositions = kTileRows;
 // Whether vectors should run along output channels instead of positions. Few positions fill vectors
 // badly (7 x 7 positions use 49 of 64 lanes). The other side of a tile has steps of four rows. Up
 // to four vectors of positions make tiles of one or two vectors, which load too much for each
-// product.
+// product. With few weights the product takes too little time to turn the input and the result.
 bool ChannelsFillVectors(const ConvGeometry& g) {
   if (g.positions() <= kThinPositions) return true;
-  constexpr int64_t kFewPositions = 128;
+  constexpr int64_t kFewPositions = 128, kMorePositions = 256, kManyWeights = 1 << 17;
   const int64_t by_channels = RoundUp(g.group_out, kMostLanes) * RoundUp(g.positions(), kPanelRows);
   const int64_t by_positions =
       RoundUp(g.positions(), kMostLanes) * RoundUp(g.group_out, kPanelRows);
   if (g.positions() <= 4 * kMostLanes) return by_channels <= by_positions;
-  return g.positions() <= kFewPositions && by_channels * 20 < by_positions * 19;
+  const int64_t most = g.depth() * g.group_out < kManyWeights ? kFewPositions : kMorePositions;
+  return g.positions() <= most && by_channels * 20 < by_positions * 19;
 }
 
 bool IsCoded(const CodedWeights* coded) {

@@ -215,6 +215,7 @@ TEST(ConvOfInMajorWeights, EqualsThatOfTheirTranspose) {
   for (const auto& [shape, kind] :
        {Case{of(100, 70, 1), ConvKind::kMatrix}, Case{of(64, 100, 3), ConvKind::kMatrix},
         Case{of(33, 21, 20), ConvKind::kPanels}, Case{of(256, 512, 40), ConvKind::kPanels},
+        Case{of(256, 512, 14), ConvKind::kMatrix}, Case{of(256, 256, 14), ConvKind::kPanels},
         Case{of(1, 3, 20), ConvKind::kDepthwise}}) {
     SCOPED_TRACE(testing::Message() << shape.in_channels << " -> " << shape.out_channels);
     const std::vector<Half> x = ConvInput(shape), turned = ConvWeightsOf(shape);
