@@ -62,7 +62,7 @@ enum class ConvKind {
   kMatrix,     // few positions: channels as columns, so that vectors are full
   kWinograd,   // 3x3, 1x3 and 1x5 with stride 1: fewer products
   kSparse,     // 1x1 with few weights that are not zero: products with these
-  kDilated,    // one row with distant taps is split into rows with adjacent taps: kWinograd
+  kDilated,    // distant taps: images of every n-th row and column have adjacent taps: kWinograd
   kBytes,      // input and weights are codes of 8 bits: products of these
   kImages,     // a batch of small images: lanes are images
 };
@@ -195,7 +195,7 @@ bool WinogradPays(const ConvGeometry& g);
 AlignedArray<Half> PackWinograd(const ConvGeometry& g, HalfReader weights);
 void RunWinograd(const PackedConv::State& state, const Half* x, Half* y, const Epilogue& epilogue);
 
-// kDilated (dilated.cc). SplitGeometry() returns the rows with adjacent taps; nullopt if they are
+// kDilated (dilated.cc). SplitGeometry() returns the images with adjacent taps; nullopt if they are
 // not faster.
 std::optional<ConvGeometry> SplitGeometry(const ConvGeometry& g);
 void RunDilated(const PackedConv::State& state, const Half* x, Half* y, const Epilogue& epilogue);
