@@ -244,12 +244,6 @@ HWY_INLINE void MultiplyConvBlock(const ConvBlock& block) {
           HWY_ATTR { return RowsAhead(block, first, terms, row, column / kPanelColumns); });
 }
 
-// The columns of the next tile if `rest` are left. Four vectors are two tiles of two, because a
-// tile of one vector loads too much for each product.
-HWY_INLINE int64_t TileWidth(int64_t rest) {
-  return rest > 3 * kLanes && rest <= 4 * kLanes ? 2 * kLanes : HWY_MIN(rest, 3 * kLanes);
-}
-
 // Packs `positions` columns of B of a pointwise convolution, from column `position` of the block
 // on.
 HWY_INLINE void PackColumns(const ConvBlock& block, int64_t position, int64_t positions, float* b) {

@@ -4,6 +4,7 @@
 #include <numeric>
 #include <vector>
 
+#include "math/conv/col2im.h"
 #include "math/conv/conv_state.h"
 #include "math/core/parallel.h"
 #include "math/core/scratch.h"
@@ -40,15 +41,6 @@ HWY_EXPORT(PlacePhases);
 
 namespace {
 
-// The convolution with stride 1 that computes output positions phase, phase + stride, ... along one
-// axis.
-struct PhaseAxis {
-  std::vector<int64_t> taps;  // of the kernel, in the order of their inputs, which is backwards
-  int64_t dilation = 1;
-  int64_t pad = 0;   // may be negative
-  int64_t size = 0;  // output positions
-};
-
 // Tap k of output o = phase + stride * q reads input (o + pad - k * dilation) / stride, if that is
 // an integer.
 PhaseAxis CutPhase(int64_t kernel, int64_t stride, int64_t dilation, int64_t pad, int64_t out_size,
@@ -65,10 +57,8 @@ PhaseAxis CutPhase(int64_t kernel, int64_t stride, int64_t dilation, int64_t pad
   return axis;
 }
 
-PackedConv PackPhase(const ConvTransposeShape& shape, const PhaseAxis& rows,
-                     const PhaseAxis& columns, int64_t phase_h, int64_t phase_w,
-                     absl::Span<const Half> weights, absl::Span<const float> bias, ConstantId id) {
-  const Window& w = shape.window;
+ConvGeometry PhaseGeometry(const ConvTransposeShape& shape, const PhaseAxis& rows,
+                           const PhaseAxis& columns, int64_t phase_h, int64_t phase_w) {
   ConvGeometry g;
   g.batch = shape.batch;
   g.groups = shape.groups;
@@ -81,9 +71,15 @@ PackedConv PackPhase(const ConvTransposeShape& shape, const PhaseAxis& rows,
   g.pad_top = rows.pad, g.pad_left = columns.pad;
   g.y_plane = shape.out_h() * shape.out_w();
   g.y_first = phase_h * shape.out_w() + phase_w;
-  g.y_row = w.stride_h * shape.out_w();
-  g.y_column = w.stride_w;
+  g.y_row = shape.window.stride_h * shape.out_w();
+  g.y_column = shape.window.stride_w;
+  return g;
+}
 
+PackedConv PackPhase(const ConvTransposeShape& shape, const ConvGeometry& g, const PhaseAxis& rows,
+                     const PhaseAxis& columns, absl::Span<const Half> weights,
+                     absl::Span<const float> bias, ConstantId id) {
+  const Window& w = shape.window;
   std::vector<int64_t> places;  // of the taps in the kernel
   for (const int64_t kh : rows.taps) {
     for (const int64_t kw : columns.taps) places.push_back(kh * w.kernel_w + kw);
@@ -114,18 +110,25 @@ bool PhasesAreChannels(const ConvTransposeShape& shape) {
          shape.out_w() == shape.in_w * w.stride_w && w.pad_top == 0 && w.pad_left == 0;
 }
 
-PackedConv PackPhases(const ConvTransposeShape& shape, absl::Span<const Half> weights,
-                      absl::Span<const float> bias, ConstantId id) {
+// The weights as (out channel, kernel_h, kernel_w, in channel of group).
+std::vector<Half> ByTaps(const ConvTransposeShape& shape, absl::Span<const Half> weights) {
   const int64_t taps = shape.window.kernel_h * shape.window.kernel_w;
   const int64_t group_in = shape.in_channels / shape.groups;
   const int64_t group_out = shape.out_channels / shape.groups * taps;
-  std::vector<Half> by_channel(weights.size());
+  std::vector<Half> by_taps(weights.size());
   for (int64_t c = 0; c < shape.in_channels; ++c) {
     const int64_t first = c / group_in * group_out;
     for (int64_t k = 0; k < group_out; ++k) {
-      by_channel[(first + k) * group_in + c % group_in] = weights[c * group_out + k];
+      by_taps[(first + k) * group_in + c % group_in] = weights[c * group_out + k];
     }
   }
+  return by_taps;
+}
+
+PackedConv PackPhases(const ConvTransposeShape& shape, absl::Span<const Half> weights,
+                      absl::Span<const float> bias, ConstantId id) {
+  const int64_t taps = shape.window.kernel_h * shape.window.kernel_w;
+  const std::vector<Half> by_taps = ByTaps(shape, weights);
   std::vector<float> biases;
   for (const float value : bias) biases.insert(biases.end(), taps, value);
   return PackConv(
@@ -136,7 +139,7 @@ PackedConv PackPhases(const ConvTransposeShape& shape, absl::Span<const Half> we
                 .out_channels = shape.out_channels * taps,
                 .groups = shape.groups},
       [&](int64_t first, absl::Span<Half> to) {
-        std::copy_n(by_channel.data() + first, to.size(), to.data());
+        std::copy_n(by_taps.data() + first, to.size(), to.data());
       },
       biases, nullptr, id.Derived({taps}));
 }
@@ -177,20 +180,35 @@ PackedConvTranspose PackConvTranspose(const ConvTransposeShape& shape,
                                       absl::Span<const Half> weights, absl::Span<const float> bias,
                                       ConstantId id) {
   const Window& w = shape.window;
-  PackedConvTranspose op{.shape = shape, .convs = {}};
+  PackedConvTranspose op{.shape = shape};
   if (PhasesAreChannels(shape)) {
-    op.phases_are_channels = true;
+    op.way = TransposeWay::kChannels;
     op.convs.push_back(PackPhases(shape, weights, bias, id));
     return op;
   }
   for (int64_t i = 0; i < std::min(w.stride_h, shape.out_h()); ++i) {
-    const PhaseAxis rows =
-        CutPhase(w.kernel_h, w.stride_h, w.dilation_h, w.pad_top, shape.out_h(), i);
-    for (int64_t j = 0; j < std::min(w.stride_w, shape.out_w()); ++j) {
-      const PhaseAxis columns =
-          CutPhase(w.kernel_w, w.stride_w, w.dilation_w, w.pad_left, shape.out_w(), j);
-      op.convs.push_back(PackPhase(shape, rows, columns, i, j, weights, bias, id));
+    op.row_phases.push_back(
+        CutPhase(w.kernel_h, w.stride_h, w.dilation_h, w.pad_top, shape.out_h(), i));
+  }
+  for (int64_t j = 0; j < std::min(w.stride_w, shape.out_w()); ++j) {
+    op.column_phases.push_back(
+        CutPhase(w.kernel_w, w.stride_w, w.dilation_w, w.pad_left, shape.out_w(), j));
+  }
+  std::vector<ConvGeometry> phases;
+  for (size_t i = 0; i < op.row_phases.size(); ++i) {
+    for (size_t j = 0; j < op.column_phases.size(); ++j) {
+      phases.push_back(PhaseGeometry(shape, op.row_phases[i], op.column_phases[j], i, j));
     }
+  }
+  if (Col2imPays(shape) && !std::all_of(phases.begin(), phases.end(), ImagesFillVectors) &&
+      !std::all_of(phases.begin(), phases.end(), WinogradPays)) {
+    op.way = TransposeWay::kCol2im;
+    op.convs.push_back(PackCol2im(shape, ByTaps(shape, weights), bias, id));
+    return op;
+  }
+  for (size_t i = 0; i < phases.size(); ++i) {
+    op.convs.push_back(PackPhase(shape, phases[i], op.row_phases[i / op.column_phases.size()],
+                                 op.column_phases[i % op.column_phases.size()], weights, bias, id));
   }
   return op;
 }
@@ -214,7 +232,8 @@ PackedConvTranspose PackConvTranspose(const ConvTransposeShape& shape,
 void ConvTranspose(const PackedConvTranspose& op, absl::Span<const Half> x, absl::Span<Half> y,
                    const Epilogue& epilogue) {
   if (y.empty()) return;
-  if (op.phases_are_channels) return RunPhases(op, x, y, epilogue);
+  if (op.way == TransposeWay::kChannels) return RunPhases(op, x, y, epilogue);
+  if (op.way == TransposeWay::kCol2im) return RunCol2im(op, x.data(), y.data(), epilogue);
   std::vector<const PackedConv::State*> phases;
   for (const PackedConv& phase : op.convs) {
     if (phase.state().weights->kind == ConvKind::kImages) phases.push_back(&phase.state());

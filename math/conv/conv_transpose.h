@@ -13,7 +13,8 @@
 // reach that phase. So it multiplies no inserted zeros, and conv.h's guarantees on order, threads
 // and memory apply. If the outputs of different inputs do not overlap (kernel equal to stride, no
 // padding), it runs as one pointwise convolution that has all phases as channels; this needs
-// scratch as large as y.
+// scratch as large as y. Small planes that overlap are products of every input with every tap, then
+// sums of these (col2im.cc): the order is kh, kw, then c.
 #ifndef ANEMONE_MATH_CONV_CONV_TRANSPOSE_H_
 #define ANEMONE_MATH_CONV_CONV_TRANSPOSE_H_
 
@@ -49,11 +50,26 @@ struct ConvTransposeShape {
   }
 };
 
+// The convolution with stride 1 that computes output positions phase, phase + stride, ... along one
+// axis.
+struct PhaseAxis {
+  std::vector<int64_t> taps;  // of the kernel, in the order of their inputs, which is backwards
+  int64_t dilation = 1;
+  int64_t pad = 0;   // may be negative
+  int64_t size = 0;  // output positions
+};
+
+enum class TransposeWay {
+  kPhases,    // one convolution for each output phase
+  kChannels,  // one convolution whose channels are [out channel][kernel_h][kernel_w], placed
+  kCol2im,    // the same, summed
+};
+
 struct PackedConvTranspose {
   ConvTransposeShape shape;
-  // One for each output phase, or one whose channels are [out channel][kernel_h][kernel_w].
+  TransposeWay way = TransposeWay::kPhases;
   std::vector<PackedConv> convs;
-  bool phases_are_channels = false;
+  std::vector<PhaseAxis> row_phases, column_phases;  // kCol2im
 
   int64_t bytes() const;
 };

@@ -14,6 +14,10 @@
 
 namespace anemone::math {
 
+inline Window Square(int64_t kernel, int64_t stride, int64_t pad, int64_t dilation = 1) {
+  return {kernel, kernel, stride, stride, dilation, dilation, pad, pad, pad, pad};
+}
+
 inline std::vector<Half> ConvInput(const ConvShape& s) {
   return Numbers(s.batch * s.in_channels * s.in_h * s.in_w, 1);
 }
