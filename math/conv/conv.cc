@@ -249,27 +249,24 @@ void TakeSamples(ConvGeometry& g) {
 PackedConv PackConv(const ConvShape& shape, HalfReader weights, absl::Span<const float> bias,
                     const CodedWeights* coded, ConstantId id, std::optional<CodeGrid> grid) {
   ConvGeometry g;
-  const Window& w = shape.window;
+  const bool is_column = shape.in_w == 1 && shape.out_w() == 1 && shape.window.kernel_w == 1 &&
+                         shape.window.pad_left == 0;
+  const Window w = is_column ? Turned(shape.window) : shape.window;
   g.batch = shape.batch;
   g.groups = shape.groups;
   g.group_in = shape.in_channels / shape.groups;
   g.group_out = shape.out_channels / shape.groups;
   g.in_h = shape.in_h, g.in_w = shape.in_w;
   g.out_h = shape.out_h(), g.out_w = shape.out_w();
+  if (is_column) {
+    std::swap(g.in_h, g.in_w);
+    std::swap(g.out_h, g.out_w);
+  }
   g.kernel_h = w.kernel_h, g.kernel_w = w.kernel_w;
   g.stride_h = w.stride_h, g.stride_w = w.stride_w;
   g.dilation_h = w.dilation_h, g.dilation_w = w.dilation_w;
   g.pad_top = w.pad_top, g.pad_left = w.pad_left;
   g.in_major = shape.in_major;
-  if (g.in_w == 1 && g.kernel_w == 1 && g.out_w == 1 && w.pad_left == 0) {
-    // An image of one column is treated as one row, because vectors run along rows.
-    std::swap(g.in_h, g.in_w);
-    std::swap(g.out_h, g.out_w);
-    std::swap(g.kernel_h, g.kernel_w);
-    std::swap(g.stride_h, g.stride_w);
-    std::swap(g.dilation_h, g.dilation_w);
-    std::swap(g.pad_top, g.pad_left);
-  }
   g.y_plane = g.positions();
   g.y_row = g.out_w;
   TakeSamples(g);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <utility>
 
 #include "math/conv/conv_state.h"
 #include "math/core/parallel.h"
@@ -284,6 +285,15 @@ void PoolGlobally(const PoolShape& shape, ReduceOp op, absl::Span<const Half> x,
 
 }  // namespace
 
+PoolShape AsRows(PoolShape shape) {
+  const Window& w = shape.window;
+  if (shape.in_w != 1 || shape.out_w != 1 || w.kernel_w != 1 || w.pad_left != 0) return shape;
+  std::swap(shape.in_h, shape.in_w);
+  std::swap(shape.out_h, shape.out_w);
+  shape.window = Turned(w);
+  return shape;
+}
+
 void MaxPool(const PoolShape& shape, absl::Span<const Half> x, absl::Span<Half> y,
              const Epilogue& epilogue) {
   assert(static_cast<int64_t>(x.size()) == shape.planes * shape.in_h * shape.in_w);
@@ -291,15 +301,16 @@ void MaxPool(const PoolShape& shape, absl::Span<const Half> x, absl::Span<Half> 
   if (IsGlobal(shape)) {
     return PoolGlobally(shape, ReduceOp::kMax, x, y, epilogue);
   }
-  const ConvGeometry g = PoolGeometry(shape);
+  const ConvGeometry g = PoolGeometry(AsRows(shape));
   RunPool(g, g.kernel_h + g.kernel_w, y.data(), epilogue,
           [&](int64_t begin, int64_t end, int64_t first, int64_t last) {
             HWY_DYNAMIC_DISPATCH(MaxPlanes)(g, begin, end, first, last, x.data(), y.data());
           });
 }
 
-void AveragePool(const PoolShape& shape, AverageDivisor divisor, absl::Span<const Half> x,
+void AveragePool(const PoolShape& as_given, AverageDivisor divisor, absl::Span<const Half> x,
                  absl::Span<Half> y, const Epilogue& epilogue) {
+  const PoolShape shape = AsRows(as_given);
   assert(static_cast<int64_t>(x.size()) == shape.planes * shape.in_h * shape.in_w);
   assert(static_cast<int64_t>(y.size()) == shape.planes * shape.out_h * shape.out_w);
   if (IsGlobal(shape)) {

@@ -29,6 +29,9 @@ struct PoolShape {
   Window window;
 };
 
+// Vectors run along rows: the planes of one column become planes of one row. Internal.
+PoolShape AsRows(PoolShape shape);
+
 // What an average divides by: the number of the window's elements that are inside the input, or
 // inside input and padding.
 enum class AverageDivisor { kInside, kInsideAndPads };

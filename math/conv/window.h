@@ -18,6 +18,13 @@ struct Window {
   int64_t pad_top = 0, pad_left = 0, pad_bottom = 0, pad_right = 0;
 };
 
+// The window with rows as columns. An image of one column is treated as one row, because vectors
+// run along rows.
+inline Window Turned(const Window& w) {
+  return {w.kernel_w,   w.kernel_h, w.stride_w, w.stride_h,  w.dilation_w,
+          w.dilation_h, w.pad_left, w.pad_top,  w.pad_right, w.pad_bottom};
+}
+
 // The number of positions of a window along one axis, rounded down; 0 if the kernel does not fit.
 inline int64_t WindowedSize(int64_t size, int64_t kernel, int64_t stride, int64_t dilation,
                             int64_t pads) {

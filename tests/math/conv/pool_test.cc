@@ -40,6 +40,9 @@ const PoolCase kPoolCases[] = {
     {"four_stride4", {3, 16, 100, 4, 25, Square(4, 4, 0)}},
     {"rows_only", {30, 74, 32, 37, 32, {2, 1, 2, 1, 1, 1, 0, 0, 0, 0}}},
     {"columns_only", {30, 9, 132, 9, 33, {1, 4, 1, 4, 1, 1, 0, 0, 0, 0}}},
+    {"one_column", {7, 61, 1, 31, 1, {3, 1, 2, 1, 1, 1, 1, 0, 1, 0}}},
+    {"one_column_stride4", {3, 200, 1, 50, 1, {4, 1, 4, 1, 1, 1, 0, 0, 0, 0}}},
+    {"one_column_with_pads_beside", {3, 40, 1, 40, 3, {1, 1, 1, 1, 1, 1, 0, 1, 0, 1}}},
     {"dilated_stride2", {2, 20, 33, 9, 15, Square(3, 2, 1, 2)}},
     {"pads_beyond_kernel", {2, 3, 3, 11, 11, Square(3, 1, 5)}},
     {"large_bands", {2, 200, 301, 200, 301, Square(9, 1, 4)}},
@@ -136,6 +139,16 @@ TEST(Pool, ThreadsDoNotShow) {
   const std::vector<Half> x = Numbers(20 * 40 * 41);
   ExpectThreadsDoNotShow(
       20 * 400, [&](absl::Span<Half> y) { AveragePool(shape, AverageDivisor::kInside, x, y); });
+}
+
+// Vectors of one column would have one element.
+TEST(Pool, PlanesOfOneColumnAreRows) {
+  const PoolShape turned = AsRows({7, 61, 1, 31, 1, {3, 1, 2, 1, 1, 1, 1, 0, 1, 0}});
+  EXPECT_EQ(turned.in_h, 1);
+  EXPECT_EQ(turned.out_w, 31);
+  EXPECT_EQ(turned.window.stride_w, 2);
+  EXPECT_EQ(turned.window.pad_right, 1);
+  EXPECT_EQ(AsRows({3, 40, 1, 40, 3, {1, 1, 1, 1, 1, 1, 0, 1, 0, 1}}).in_h, 40) << "pads beside";
 }
 
 }  // namespace
