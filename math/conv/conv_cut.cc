@@ -9,13 +9,30 @@
 namespace anemone::math {
 namespace {
 
-// The number of output rows whose staged input, for all channels, fits the second-level cache next
-// to the weights.
+// A stage of all channels fits the second-level cache next to the weights.
+constexpr int64_t kStageFloats = 32768;
+
+// The number of output rows whose stage fits.
 int64_t StagedRows(const ConvGeometry& g) {
-  constexpr int64_t kStageFloats = 32768;
   const Stage row = PlanStage(g, 0, g.out_w);
   const int64_t rows = kStageFloats / (g.group_in * row.row_size) - row.rows;
   return rows < 0 ? 0 : std::min(rows / row.stride_h + 1, g.out_h);
+}
+
+// The number of parts of an output row of one row of taps, so that the stage of each fits.
+int64_t StagedParts(const ConvGeometry& g) {
+  const auto floats = [&](int64_t columns) {
+    return g.group_in * PlanStage(g, 0, columns).row_size;
+  };
+  const int64_t shared = floats(1);  // by the first positions of a part and the last of another
+  return CeilDiv(floats(g.out_w), std::max<int64_t>(kStageFloats - shared, 1));
+}
+
+// The positions that are computed from one stage at least.
+int64_t StagedPositions(const ConvGeometry& g) {
+  const int64_t rows = StagedRows(g);
+  if (rows > 0) return rows * g.out_w;
+  return g.kernel_h == 1 ? g.out_w / StagedParts(g) : 0;
 }
 
 // `lane_terms` terms are multiplied in each lane at once.
@@ -37,12 +54,17 @@ bool ReadsStage(const ConvGeometry& g) {
   if (g.taps() <= 1 || g.depth() > kBlockDepth) return false;
   int64_t unused = RoundUp(g.out_w, kMostLanes) - g.out_w;
   if (g.out_w <= kMostLanes) unused += g.out_w / 4;
-  return g.group_out * unused < 4 * g.out_w && StagedRows(g) * g.out_w >= 2 * kPanelColumns;
+  return g.group_out * unused < 4 * g.out_w && StagedPositions(g) >= 2 * kPanelColumns;
 }
 
 ConvCut CutStaged(const ConvGeometry& g) {
-  const int64_t least = CeilDiv(g.out_h, StagedRows(g));
-  const int64_t count = RoundUp(least, PartsForThreads(g.batch * g.groups));
+  const int64_t staged = StagedRows(g), threads = PartsForThreads(g.batch * g.groups);
+  if (staged == 0) {
+    const int64_t per_row = RoundUp(StagedParts(g), threads);
+    return {1, g.out_h * per_row, kMostLanes, per_row,
+            g.group_out * g.out_w / per_row * g.depth() / 16};
+  }
+  const int64_t count = RoundUp(CeilDiv(g.out_h, staged), threads);
   const int64_t cost = g.group_out * g.positions() / count * g.depth() / 16;
   if (count <= g.out_h) return {1, count, g.out_w, 0, cost};
   // There are fewer rows than threads, as in a sequence.

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "math/conv/conv_cut.h"
 #include "math/conv/conv_state.h"
 #include "tests/math/conv/conv_testing.h"
 #include "tests/math/math_testing.h"
@@ -264,6 +265,19 @@ TEST(ConvOfSequences, ThreadsShareTheRow) {
   EXPECT_EQ(PartsOfPositions(s, w), 2);
   const std::vector<Half> x = Numbers(s.in_channels * s.in_w, 1);
   const PackedConv packed = PackConv(s, w, {});
+  const std::vector<Half> y = ExpectThreadsDoNotShow(
+      s.out_channels * s.out_w(), [&](absl::Span<Half> y) { Conv(packed, x, y); });
+  ExpectSame(y, Reference(s, x, w, std::vector<float>(s.out_channels)));
+}
+
+// Unfolding would write each input once for each tap.
+TEST(ConvOfSequences, LongRowsAreStagedInParts) {
+  const ConvShape s = {1, 16, 1, 4099, 6, 1, {1, 9, 1, 1, 1, 1, 0, 4, 0, 4}};
+  const std::vector<Half> w = Numbers(s.out_channels * s.in_channels * 9, 2);
+  const PackedConv packed = PackConv(s, w, {});
+  EXPECT_TRUE(ReadsStage(packed.state().geometry));
+  EXPECT_GT(CutStaged(packed.state().geometry).per_row, 1);
+  const std::vector<Half> x = Numbers(s.in_channels * s.in_w, 1);
   const std::vector<Half> y = ExpectThreadsDoNotShow(
       s.out_channels * s.out_w(), [&](absl::Span<Half> y) { Conv(packed, x, y); });
   ExpectSame(y, Reference(s, x, w, std::vector<float>(s.out_channels)));
