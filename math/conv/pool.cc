@@ -308,16 +308,16 @@ void MaxPool(const PoolShape& shape, absl::Span<const Half> x, absl::Span<Half> 
           });
 }
 
-void AveragePool(const PoolShape& as_given, AverageDivisor divisor, absl::Span<const Half> x,
+void AveragePool(const PoolShape& shape, AverageDivisor divisor, absl::Span<const Half> x,
                  absl::Span<Half> y, const Epilogue& epilogue) {
-  const PoolShape shape = AsRows(as_given);
   assert(static_cast<int64_t>(x.size()) == shape.planes * shape.in_h * shape.in_w);
   assert(static_cast<int64_t>(y.size()) == shape.planes * shape.out_h * shape.out_w);
   if (IsGlobal(shape)) {
     return PoolGlobally(shape, ReduceOp::kMean, x, y, epilogue);
   }
-  const ConvGeometry g = PoolGeometry(shape);
-  const Window& w = shape.window;
+  const PoolShape turned = AsRows(shape);
+  const ConvGeometry g = PoolGeometry(turned);
+  const Window& w = turned.window;
   const CallScratch<float> rows(g.out_h), columns(g.out_w + kMostLanes);
   CountInside(g.in_h, w.kernel_h, w.stride_h, w.dilation_h, w.pad_top, w.pad_bottom, divisor,
               rows.span());
