@@ -13,8 +13,8 @@
 // reach that phase. So it multiplies no inserted zeros, and conv.h's guarantees on order, threads
 // and memory apply. If the outputs of different inputs do not overlap (kernel equal to stride, no
 // padding), it runs as one pointwise convolution that has all phases as channels; this needs
-// scratch as large as y. Small planes that overlap are products of every input with every tap, then
-// sums of these (col2im.cc): the order is kh, kw, then c.
+// scratch as large as y. Small planes that overlap are products of every input with every tap, each
+// a sum over the channels, then the sums of these (col2im.cc).
 #ifndef ANEMONE_MATH_CONV_CONV_TRANSPOSE_H_
 #define ANEMONE_MATH_CONV_CONV_TRANSPOSE_H_
 

@@ -84,6 +84,7 @@ const TransposedCase kTransposedCases[] = {
     {"few_positions", {2, 40, 2, 3, 12, 1, Square(4, 2, 0)}},
     {"few_positions_grouped", {1, 24, 2, 2, 10, 2, Square(3, 1, 0)}},
     {"few_positions_distant", {1, 8, 1, 3, 2, 1, {1, 4, 1, 1, 1, 5, 0, 0, 0, 0}}},
+    {"small_planes_of_many_channels", {1, 40, 9, 9, 130, 1, Square(4, 2, 1)}},
     {"small_planes_stride2", {1, 33, 6, 7, 12, 1, Square(4, 2, 1)}},
     {"small_planes_stride3", {1, 9, 5, 19, 7, 1, Square(4, 3, 0), 1, 2}},
     {"small_planes_dilated", {2, 8, 7, 6, 5, 1, Square(3, 2, 2, 3)}},
@@ -112,6 +113,16 @@ TEST_P(ConvTransposeTest, EqualsTheScatteredSum) {
     if (first.empty()) first = y;
     ExpectSame(y, first);
   });
+}
+
+TEST_P(ConvTransposeTest, ThreadsDoNotShow) {
+  const ConvTransposeShape& s = GetParam().shape;
+  const std::vector<Half> x = Numbers(s.batch * s.in_channels * s.in_h * s.in_w, 1);
+  const std::vector<Half> w = Numbers(
+      s.in_channels * (s.out_channels / s.groups) * s.window.kernel_h * s.window.kernel_w, 2);
+  const PackedConvTranspose packed = PackConvTranspose(s, w, {});
+  ExpectThreadsDoNotShow(s.batch * s.out_channels * s.out_h() * s.out_w(),
+                         [&](absl::Span<Half> y) { ConvTranspose(packed, x, y); });
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, ConvTransposeTest, testing::ValuesIn(kTransposedCases),
