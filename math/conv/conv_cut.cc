@@ -58,16 +58,12 @@ bool ReadsStage(const ConvGeometry& g) {
 }
 
 ConvCut CutStaged(const ConvGeometry& g) {
-  const int64_t staged = StagedRows(g), threads = PartsForThreads(g.batch * g.groups);
-  if (staged == 0) {
-    const int64_t per_row = RoundUp(StagedParts(g), threads);
-    return {1, g.out_h * per_row, kMostLanes, per_row,
-            g.group_out * g.out_w / per_row * g.depth() / 16};
-  }
-  const int64_t count = RoundUp(CeilDiv(g.out_h, staged), threads);
+  const int64_t staged = StagedRows(g);
+  const int64_t least = staged > 0 ? CeilDiv(g.out_h, staged) : g.out_h * StagedParts(g);
+  const int64_t count = RoundUp(least, PartsForThreads(g.batch * g.groups));
   const int64_t cost = g.group_out * g.positions() / count * g.depth() / 16;
   if (count <= g.out_h) return {1, count, g.out_w, 0, cost};
-  // There are fewer rows than threads, as in a sequence.
+  // There are fewer rows than threads, as in a sequence, or a part of a row fills the stage.
   const int64_t per_row = std::min(CeilDiv(count, g.out_h), CeilDiv(g.out_w, kPanelColumns));
   return {1, g.out_h * per_row, kMostLanes, per_row, cost};
 }

@@ -77,6 +77,9 @@ namespace {
 
 int64_t DilationOf(int64_t taps, int64_t dilation) { return taps == 1 ? 1 : dilation; }
 
+// Taps above or below a single row read padding, which rows of one image do not have.
+bool IsRow(const ConvGeometry& g) { return g.in_h == 1 && g.out_h == 1 && g.kernel_h == 1; }
+
 // The parts of a plane of [rows][columns], if an image has `channels` of them. Those of one row are
 // the rows of one image, others are images.
 PlaneParts PartsOf(const ConvGeometry& g, int64_t channels, int64_t rows, int64_t columns) {
@@ -84,7 +87,7 @@ PlaneParts PartsOf(const ConvGeometry& g, int64_t channels, int64_t rows, int64_
                       .by_columns = DilationOf(g.kernel_w, g.dilation_w),
                       .rows = rows,
                       .columns = columns};
-  if (g.in_h == 1 && g.out_h == 1) {
+  if (IsRow(g)) {
     parts.rows = 1;
     parts.column_step = columns;
   } else {
@@ -114,7 +117,7 @@ std::optional<ConvGeometry> SplitGeometry(const ConvGeometry& g) {
   split.out_w = split.y_row = CeilDiv(g.out_w, by_columns);
   split.in_h = split.out_h + g.kernel_h - 1;
   split.in_w = split.out_w + g.kernel_w - 1;
-  if (g.in_h == 1 && g.out_h == 1) {
+  if (IsRow(g)) {
     split.in_h = split.out_h = by_columns;
   } else {
     split.batch *= by_rows * by_columns;

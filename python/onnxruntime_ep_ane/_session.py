@@ -166,7 +166,8 @@ def _array_of(port: Port, value: Value) -> npt.NDArray[Any]:
 def _array_to_cpp(array: npt.NDArray[Any]) -> _anemone.Array:
     dtype = array.dtype
     if dtype.num in _OF_BOTH:
-        if dtype.isnative and array.flags.c_contiguous:
+        flags = array.flags
+        if dtype.isnative and flags.c_contiguous and flags.aligned:
             return array
         return np.array(array, dtype.newbyteorder("="), order="C")
     if dtype.kind in "OUST":

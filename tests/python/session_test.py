@@ -82,7 +82,7 @@ class Arrays(PackageTest):
         y = ane.Session(made).run({"x": x})["y"]
         self.assertEqual(x.tolist(), y.tolist())
 
-    def test_scalars_empty_strided_and_big_endian_arrays(self):
+    def test_scalars_empty_strided_big_endian_and_unaligned_arrays(self):
         scalar = ane.Session(models.relu(())).run({"x": -1.0 * np.ones((), np.float32)})["y"]
         self.assertEqual(((), 0), (scalar.shape, scalar))
         big = ane.Session(models.relu(())).run({"x": np.array(3, ">f4")})["y"]
@@ -98,6 +98,8 @@ class Arrays(PackageTest):
         constant = np.ascontiguousarray(x)
         constant.flags.writeable = False
         np.testing.assert_array_equal(x, session.run({"x": constant})["y"])
+        unaligned = np.frombuffer(b"\0" + constant.tobytes(), np.uint8)[1:].view(np.float32).reshape(x.shape)
+        np.testing.assert_array_equal(x, session.run({"x": unaligned})["y"])
 
     def test_an_output_is_the_callers_own(self):
         """Also if it is the input itself, or a constant of the model."""

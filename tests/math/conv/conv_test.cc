@@ -89,6 +89,7 @@ const ConvCase kConvCases[] = {
     // Rows that are read from the stage in place.
     {"staged_rows", {2, 5, 37, 94, 13, 1, Square(3, 2, 1)}},
     {"staged_rows_grouped", {2, 6, 20, 31, 12, 3, Square(3, 1, 1)}},
+    {"padding_above_and_below_dilated", {1, 64, 1, 400, 64, 1, {3, 3, 1, 1, 1, 2, 1, 2, 1, 2}}},
     {"staged_rows_dilated", {1, 4, 20, 32, 9, 1, Square(3, 1, 2, 2)}},
     {"staged_rows_stride3", {1, 2, 60, 290, 7, 1, Square(4, 3, 1)}},
     {"one_row", {2, 7, 1, 250, 9, 1, {1, 5, 1, 2, 1, 1, 0, 2, 0, 2}}},
@@ -280,6 +281,20 @@ TEST(ConvOfSequences, LongRowsAreStagedInParts) {
   const std::vector<Half> x = Numbers(s.in_channels * s.in_w, 1);
   const std::vector<Half> y = ExpectThreadsDoNotShow(
       s.out_channels * s.out_w(), [&](absl::Span<Half> y) { Conv(packed, x, y); });
+  ExpectSame(y, Reference(s, x, w, std::vector<float>(s.out_channels)));
+}
+
+// A part without positions cannot be computed.
+TEST(ConvOfSequences, ManyThreadsGetPositionsEach) {
+  const ConvShape s = {1, 200, 1, 200, 40, 1, {1, 2, 1, 1, 1, 1, 0, 0, 0, 0}};
+  const std::vector<Half> w = ConvWeightsOf(s), x = ConvInput(s);
+  const PackedConv packed = PackConv(s, w, {});
+  ASSERT_TRUE(ReadsStage(packed.state().geometry));
+  std::vector<Half> y(OutputsOf(s));
+  WithThreads(64, [&] {
+    EXPECT_LE(CutStaged(packed.state().geometry).per_row, 5);
+    Conv(packed, x, absl::MakeSpan(y));
+  });
   ExpectSame(y, Reference(s, x, w, std::vector<float>(s.out_channels)));
 }
 
