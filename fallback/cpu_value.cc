@@ -200,7 +200,7 @@ CpuValue::Kind CpuValue::kind() const {
   if (!runtime_->ToStatus(api.HasValue(get(), &has_value), kWhere).ok() || has_value == 0) {
     return Kind::kNothing;
   }
-  int is_tensor = 0;  // GetValueType() makes a description of the whole type
+  int is_tensor = 0;  // asked first, because GetValueType() makes a description of the whole type
   if (runtime_->ToStatus(api.IsTensor(get(), &is_tensor), kWhere).ok() && is_tensor != 0) {
     return Kind::kTensor;
   }

@@ -61,7 +61,7 @@ DataType TypeOfFormat(absl::string_view format) {
   for (const NumPyRow& row : kNumPyTypes) {
     if (format.size() == 1 && absl::StrContains(row.formats, format)) return row.type;
   }
-  Raise(absl::InvalidArgumentError(absl::StrCat("want no elements of format '", format, "'")));
+  Raise(absl::InvalidArgumentError(absl::StrCat("ONNX has no type of format '", format, "'")));
 }
 
 // Keeps the array alive until no tensor is left.

@@ -213,7 +213,9 @@ bool Col2imPays(const ConvTransposeShape& shape) {
   const int64_t group_out = shape.out_channels / shape.groups;
   constexpr int64_t kLeastDepth = 8;
   if (group_in < kLeastDepth || group_in > kBlockDepth) return false;
-  if (w.dilation_w * (w.kernel_w - 1) >= kMostLanes || w.stride_w > kMostLanes) return false;
+  // SumPhase() reads that far beyond a row.
+  if (std::max(w.dilation_w * (w.kernel_w - 1), shape.output_padding_w) >= kMostLanes) return false;
+  if (w.stride_w > kMostLanes) return false;
   const int64_t channels = std::min(group_out, ChannelStep(shape));
   return channels * taps * RoundUp(positions, kMostLanes) <= kMostProducts;
 }

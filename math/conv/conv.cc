@@ -112,9 +112,9 @@ bool IsCoded(const CodedWeights* coded) {
   return coded != nullptr && coded->form != WeightForm::kDense;
 }
 
-// Compressed weights stay compressed: sparse.cc cannot read them. Those of 8
-// bits, with scales or a palette, become Halfs where Winograd's products are faster: they save more
-// time than half of the memory is worth.
+// Compressed weights stay compressed: sparse.cc cannot read them. Those of 8 bits, with scales or a
+// palette, become Halfs where Winograd's products are faster: they save more time than half of the
+// memory is worth.
 ConvKind ChooseKind(const ConvGeometry& g, const CodedWeights* coded,
                     std::optional<CodeGrid> grid) {
   if (g.group_in == 1 && g.group_out <= kPanelRows && g.taps() > 0) return ConvKind::kDepthwise;

@@ -10,10 +10,10 @@
 // is fp32 in the order c, kh, kw for every output element, for any vector length and number of
 // threads, so the bits are the same on every machine.
 //
-// Large 3x3 convolutions with stride 1 are exceptions: they use an algorithm with fewer products
-// (winograd.cc). Their sums differ by about 1e-6 of the largest values around them (1e-5 where
-// weights or values reach 2^14). They depend on the instruction set, but not on the number of
-// threads or the position in the batch.
+// Large 3x3, 1x3 and 1x5 convolutions with stride 1 are exceptions: they use an algorithm with
+// fewer products (winograd.cc). Their sums differ by about 1e-6 of the largest values around them
+// (1e-5 where weights or values reach 2^14). They depend on the instruction set, but not on the
+// number of threads or the position in the batch.
 //
 // If the input is on a grid of 8-bit codes and the weights are 8-bit codes, a processor with
 // AVX512-VNNI multiplies the codes (byte_conv.cc): the sum is exact, and values are not rounded to

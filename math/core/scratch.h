@@ -31,7 +31,6 @@ enum class ScratchUse {
   kStage,
   kRow,
   kPieces,
-  kEven,
   kTaps,
   kScores,
   kStrips,

@@ -249,18 +249,18 @@ HWY_NOINLINE void MultiplyTile(int64_t depth, const float* a, int64_t a_step, in
   panel(rows - kPanelRows, a + a_step, so_far, to.From(kPanelRows, 0));
 }
 
-// The columns of the next tile if `rest` are left. Four vectors are two tiles of two, because a
-// tile of one vector loads too much for each product.
-HWY_INLINE int64_t TileWidth(int64_t rest) {
-  return rest > 3 * kLanes && rest <= 4 * kLanes ? 2 * kLanes : HWY_MIN(rest, 3 * kLanes);
-}
-
 // The same with a FloatTile, which is added to if `accumulate`.
 template <class B>
 HWY_INLINE void AddTile(int64_t depth, const float* a, int64_t a_step, int64_t rows, B b,
                         int64_t columns, float* tile, bool accumulate, Ahead ahead = {}) {
   MultiplyTile(depth, a, a_step, rows, b, columns, accumulate ? tile : nullptr, FloatTile{tile},
                ahead);
+}
+
+// The columns of the next tile if `rest` are left. Four vectors are two tiles of two, because a
+// tile of one vector loads too much for each product.
+HWY_INLINE int64_t TileWidth(int64_t rest) {
+  return rest > 3 * kLanes && rest <= 4 * kLanes ? 2 * kLanes : HWY_MIN(rest, 3 * kLanes);
 }
 
 // Adds the biases to `count` sums of one row of a tile, rounds them and writes them to `to`, `step`

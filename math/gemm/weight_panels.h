@@ -5,8 +5,8 @@
 // weights stay codes, or a mask with values; FillPanel() (weight_panels-inl.h) expands a part of a
 // panel to float scratch immediately before it is multiplied. The floats equal the fp16 weights bit
 // for bit (numerics.json cmp-order, cmp-stream), so results do not depend on the form. There are
-// two exceptions: large 3x3 convolutions with dense weights, which winograd.cc computes
-// differently, and matrix products with affine codes (code_products.cc, byte_products.cc).
+// two exceptions: convolutions that winograd.cc computes, and matrix products with affine codes
+// (code_products.cc, byte_products.cc).
 #ifndef ANEMONE_MATH_GEMM_WEIGHT_PANELS_H_
 #define ANEMONE_MATH_GEMM_WEIGHT_PANELS_H_
 
