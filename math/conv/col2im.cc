@@ -48,8 +48,8 @@ HWY_INLINE void MultiplyTaps(const PackedConv::State& state, int64_t first_panel
                              const Half* x, int64_t step, float* products) {
   const ConvGeometry& g = state.geometry;
   const int64_t depth = g.depth(), positions = g.positions();
-  float* const b = ThreadScratch<float>(
-      ScratchUse::kPanelB, (CeilDiv(positions, kPanelColumns) + 1) * kPanelColumns * depth);
+  const int64_t tiles = CeilDiv(positions, 3 * kLanes) + 1;  // TileWidth() may divide the last
+  float* const b = ThreadScratch<float>(ScratchUse::kPanelB, tiles * kPanelColumns * depth);
   float* panel = b;
   for (int64_t j = 0, width = 0; j < positions; j += width, panel += depth * kPanelColumns) {
     width = TileWidth(positions - j);
@@ -211,7 +211,8 @@ bool Col2imPays(const ConvTransposeShape& shape) {
   const int64_t taps = w.kernel_h * w.kernel_w, positions = shape.in_h * shape.in_w;
   const int64_t group_in = shape.in_channels / shape.groups;
   const int64_t group_out = shape.out_channels / shape.groups;
-  constexpr int64_t kLeastDepth = 8;
+  constexpr int64_t kLeastDepth = 8, kMostPositions = 256;
+  if (positions > kMostPositions) return false;  // there, the padding is a small part
   if (group_in < kLeastDepth || group_in > kBlockDepth) return false;
   // SumPhase() reads that far beyond a row.
   if (std::max(w.dilation_w * (w.kernel_w - 1), shape.output_padding_w) >= kMostLanes) return false;
