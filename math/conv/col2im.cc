@@ -211,8 +211,9 @@ bool Col2imPays(const ConvTransposeShape& shape) {
   const int64_t taps = w.kernel_h * w.kernel_w, positions = shape.in_h * shape.in_w;
   const int64_t group_in = shape.in_channels / shape.groups;
   const int64_t group_out = shape.out_channels / shape.groups;
-  constexpr int64_t kLeastDepth = 8, kMostPositions = 256;
-  if (positions > kMostPositions) return false;  // there, the padding is a small part
+  constexpr int64_t kLeastDepth = 8, kMostPositions = 1024, kMostColumns = 64;
+  // Long rows are unfolded fast, and their padding is a small part.
+  if (positions > kMostPositions || shape.in_w > kMostColumns) return false;
   if (group_in < kLeastDepth || group_in > kBlockDepth) return false;
   // SumPhase() reads that far beyond a row.
   if (std::max(w.dilation_w * (w.kernel_w - 1), shape.output_padding_w) >= kMostLanes) return false;

@@ -143,8 +143,9 @@ TEST(ConvTranspose, SmallPlanesThatOverlapAreProductsOfTaps) {
   EXPECT_EQ(way({128, 16, 7, 7, 8, 1, Square(3, 2, 1)}), TransposeWay::kPhases)
       << "images as lanes";
   EXPECT_EQ(way({1, 4, 6, 6, 64, 1, Square(4, 2, 0)}), TransposeWay::kPhases) << "few terms";
-  EXPECT_EQ(way({1, 128, 16, 16, 64, 1, Square(4, 2, 0)}), TransposeWay::kCol2im);
-  EXPECT_EQ(way({1, 128, 16, 17, 64, 1, Square(4, 2, 0)}), TransposeWay::kPhases) << "large planes";
+  EXPECT_EQ(way({1, 128, 33, 32, 64, 1, Square(4, 2, 0)}), TransposeWay::kPhases) << "large planes";
+  EXPECT_EQ(way({1, 128, 4, 64, 64, 1, Square(4, 2, 0)}), TransposeWay::kCol2im);
+  EXPECT_EQ(way({1, 128, 4, 65, 64, 1, Square(4, 2, 0)}), TransposeWay::kPhases) << "long rows";
   EXPECT_EQ(way({1, 128, 6, 6, 64, 1, Square(4, 2, 0), 0, 15}), TransposeWay::kCol2im);
   EXPECT_EQ(way({1, 128, 6, 6, 64, 1, Square(4, 2, 0), 0, 16}), TransposeWay::kPhases)
       << "outputs far from the inputs";
