@@ -149,6 +149,12 @@ void AddSession(nb::module_& module) {
   nb::class_<Session>(module, "Session")
       .def_prop_ro("inputs", [](const Session& s) { return PortsOf(s.inputs()); })
       .def_prop_ro("outputs", [](const Session& s) { return PortsOf(s.outputs()); })
+      .def_prop_ro("input_names",
+                   [](const Session& s) {
+                     nb::set made;
+                     for (const PortInfo& port : s.inputs()) made.add(StrOfName(port.name));
+                     return made;
+                   })
       .def_prop_ro("constant_inputs",
                    [](const Session& s) {
                      nb::list made;

@@ -283,6 +283,10 @@ class Session:
         self._warning = threading.Lock()
 
     @functools.cached_property
+    def _input_names(self) -> set[str]:
+        return self._session.input_names
+
+    @functools.cached_property  # a run with an array of numbers for each input needs none
     def _inputs(self) -> dict[str, Port]:
         return {port[0]: Port(*port) for port in self._session.inputs}
 
@@ -316,8 +320,13 @@ class Session:
         hold are a RuntimeWarning, once for each session."""
         if not isinstance(inputs, Mapping):
             raise TypeError("inputs: want a dict of arrays by the inputs' names")
-        _check_names(self._inputs, inputs, self._session)
-        values = {name: _to_cpp(self._inputs[name], value) for name, value in inputs.items()}
+        if inputs.keys() != self._input_names:
+            _check_names(self._inputs, inputs, self._session)
+        values = {
+            name: _array_to_cpp(value) if type(value) is np.ndarray and value.dtype.num in _OF_BOTH
+            else _to_cpp(self._inputs[name], value)
+            for name, value in inputs.items()
+        }
         with words_of_python():
             if adapter is None or isinstance(adapter, str):
                 made = self._session.run(values, adapter or "", [])
