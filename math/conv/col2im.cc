@@ -25,23 +25,6 @@
 HWY_BEFORE_NAMESPACE();
 namespace anemone::math::HWY_NAMESPACE {
 
-// Like FloatTile, but with rows `step` apart.
-struct FloatRows {
-  float* to;
-  int64_t step;
-
-  FloatRows From(int64_t row, int64_t column) const { return {to + row * step + column, step}; }
-  bool Holds(int64_t, int64_t) const { return true; }
-  template <bool kWhole, int kRows, int kVectors>
-  HWY_INLINE void Store(const VF (&sums)[kRows][kVectors]) const {
-    HWY_UNROLL(8)
-    for (int r = 0; r < kRows; ++r) {
-      HWY_UNROLL(3)
-      for (int v = 0; v < kVectors; ++v) hn::StoreU(sums[r][v], DF(), to + r * step + v * kLanes);
-    }
-  }
-};
-
 // The products of the rows of one task, `step` apart: a row is [out channel][tap], a column is an
 // input position.
 HWY_INLINE void MultiplyTaps(const PackedConv::State& state, int64_t first_panel, int64_t rows,
@@ -67,7 +50,7 @@ HWY_INLINE void MultiplyTaps(const PackedConv::State& state, int64_t first_panel
     for (int64_t j = 0, width = 0; j < positions; j += width, panel += depth * kPanelColumns) {
       width = TileWidth(positions - j);
       MultiplyTile(depth, a, depth * kPanelRows, height, panel, width, nullptr,
-                   FloatRows{products + i * step + j, step}, Ahead());
+                   FloatTile{products + i * step + j, step}, Ahead());
     }
   }
 }
@@ -236,14 +219,11 @@ PackedConv PackCol2im(const ConvTransposeShape& shape, absl::Span<const Half> by
   g.in_w = g.out_w = shape.in_w;
   state->bias.assign(bias.begin(), bias.end());
   state->bias.resize(shape.out_channels, 0.0f);
-  const auto read = [&](int64_t first, absl::Span<Half> to) {
-    std::copy_n(by_taps.data() + first, to.size(), to.data());
-  };
   const PackKey key = {id.Derived({taps}), {g.groups, g.group_in, g.group_out, width}};
   state->weights = SharedPack<ConvWeights>(key, [&] {
     const PanelLayout layout = {
         .width = width, .lines = g.group_out, .depth = g.depth(), .line_step = g.depth()};
-    return ConvWeights{.panels = PackWeightPanels(layout, g.groups, read, nullptr)};
+    return ConvWeights{.panels = PackWeightPanels(layout, g.groups, ReaderOf(by_taps), nullptr)};
   });
   return PackedConv(std::move(state));
 }

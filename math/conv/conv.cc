@@ -155,10 +155,7 @@ ConvWeights PackInMajor(ConvKind kind, ConvGeometry g, HalfReader weights, Const
   weights(0, stored.span());
   Transpose({1, 1, 1, k, n}, {0, 1, 2, 4, 3}, stored.span(), turned.span());
   g.in_major = false;
-  const auto read = [&](int64_t first, absl::Span<Half> to) {
-    std::copy_n(turned.data() + first, to.size(), to.data());
-  };
-  return PackWeights(kind, g, read, nullptr, {});
+  return PackWeights(kind, g, ReaderOf(turned.span()), nullptr, {});
 }
 
 ConvWeights PackWeights(ConvKind kind, const ConvGeometry& geometry, HalfReader weights,
@@ -249,8 +246,7 @@ void TakeSamples(ConvGeometry& g) {
 PackedConv PackConv(const ConvShape& shape, HalfReader weights, absl::Span<const float> bias,
                     const CodedWeights* coded, ConstantId id, std::optional<CodeGrid> grid) {
   ConvGeometry g;
-  const bool is_column = shape.in_w == 1 && shape.out_w() == 1 && shape.window.kernel_w == 1 &&
-                         shape.window.pad_left == 0;
+  const bool is_column = IsOneColumn(shape.in_w, shape.out_w(), shape.window);
   const Window w = is_column ? Turned(shape.window) : shape.window;
   g.batch = shape.batch;
   g.groups = shape.groups;
@@ -275,12 +271,7 @@ PackedConv PackConv(const ConvShape& shape, HalfReader weights, absl::Span<const
 
 PackedConv PackConv(const ConvShape& shape, absl::Span<const Half> weights,
                     absl::Span<const float> bias) {
-  return PackConv(
-      shape,
-      [&](int64_t first, absl::Span<Half> to) {
-        std::copy_n(weights.data() + first, to.size(), to.data());
-      },
-      bias);
+  return PackConv(shape, ReaderOf(weights), bias);
 }
 
 PackedConv PackConv(const ConvShape& shape, absl::Span<const float> weights,

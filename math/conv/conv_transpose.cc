@@ -131,17 +131,13 @@ PackedConv PackPhases(const ConvTransposeShape& shape, absl::Span<const Half> we
   const std::vector<Half> by_taps = ByTaps(shape, weights);
   std::vector<float> biases;
   for (const float value : bias) biases.insert(biases.end(), taps, value);
-  return PackConv(
-      ConvShape{.batch = shape.batch,
-                .in_channels = shape.in_channels,
-                .in_h = shape.in_h,
-                .in_w = shape.in_w,
-                .out_channels = shape.out_channels * taps,
-                .groups = shape.groups},
-      [&](int64_t first, absl::Span<Half> to) {
-        std::copy_n(by_taps.data() + first, to.size(), to.data());
-      },
-      biases, nullptr, id.Derived({taps}));
+  return PackConv(ConvShape{.batch = shape.batch,
+                            .in_channels = shape.in_channels,
+                            .in_h = shape.in_h,
+                            .in_w = shape.in_w,
+                            .out_channels = shape.out_channels * taps,
+                            .groups = shape.groups},
+                  ReaderOf(by_taps), biases, nullptr, id.Derived({taps}));
 }
 
 // Computes all phases as channels, then interleaves them to their places.

@@ -286,11 +286,10 @@ void PoolGlobally(const PoolShape& shape, ReduceOp op, absl::Span<const Half> x,
 }  // namespace
 
 PoolShape AsRows(PoolShape shape) {
-  const Window& w = shape.window;
-  if (shape.in_w != 1 || shape.out_w != 1 || w.kernel_w != 1 || w.pad_left != 0) return shape;
+  if (!IsOneColumn(shape.in_w, shape.out_w, shape.window)) return shape;
   std::swap(shape.in_h, shape.in_w);
   std::swap(shape.out_h, shape.out_w);
-  shape.window = Turned(w);
+  shape.window = Turned(shape.window);
   return shape;
 }
 

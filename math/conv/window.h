@@ -18,8 +18,11 @@ struct Window {
   int64_t pad_top = 0, pad_left = 0, pad_bottom = 0, pad_right = 0;
 };
 
-// The window with rows as columns. An image of one column is treated as one row, because vectors
-// run along rows.
+// An image of one column is treated as one row, because vectors run along rows.
+inline bool IsOneColumn(int64_t in_w, int64_t out_w, const Window& w) {
+  return in_w == 1 && out_w == 1 && w.kernel_w == 1 && w.pad_left == 0;
+}
+// The window with rows as columns.
 inline Window Turned(const Window& w) {
   return {w.kernel_w,   w.kernel_h, w.stride_w, w.stride_h,  w.dilation_w,
           w.dilation_h, w.pad_left, w.pad_top,  w.pad_right, w.pad_bottom};

@@ -200,9 +200,7 @@ PackedMatrix PackMatrix(int64_t k, int64_t n, MatrixOrder order, HalfReader valu
 
 PackedMatrix PackMatrix(int64_t k, int64_t n, MatrixOrder order, absl::Span<const Half> values) {
   assert(static_cast<int64_t>(values.size()) == k * n);
-  return PackMatrix(k, n, order, [&](int64_t first, absl::Span<Half> to) {
-    std::copy_n(values.data() + first, to.size(), to.data());
-  });
+  return PackMatrix(k, n, order, ReaderOf(values));
 }
 
 PackedMatrix PackMatrix(int64_t k, int64_t n, MatrixOrder order, absl::Span<const float> values) {

@@ -86,11 +86,12 @@ HWY_INLINE const T* TermOf(const UnpackedColumns<T>& b, int64_t term) {
 // The destination of the sums of a tile is a FloatTile or a HalfTile. Store<true>() writes a block
 // of sums that lies inside (Holds()), Store<false>() one that extends beyond the tile.
 //
-// FloatTile: floats, in rows kPanelColumns apart, for the next pass to add to.
+// FloatTile: floats, in rows `step` apart. The next pass adds to rows kPanelColumns apart.
 struct FloatTile {
   float* to;
+  int64_t step = kPanelColumns;
 
-  FloatTile From(int64_t row, int64_t column) const { return {to + row * kPanelColumns + column}; }
+  FloatTile From(int64_t row, int64_t column) const { return {to + row * step + column, step}; }
   bool Holds(int64_t, int64_t) const { return true; }
   template <bool kWhole, int kRows, int kVectors>
   HWY_INLINE void Store(const VF (&sums)[kRows][kVectors]) const {
@@ -98,7 +99,7 @@ struct FloatTile {
     for (int r = 0; r < kRows; ++r) {
       HWY_UNROLL(3)
       for (int v = 0; v < kVectors; ++v) {
-        hn::StoreU(sums[r][v], DF(), to + r * kPanelColumns + v * kLanes);
+        hn::StoreU(sums[r][v], DF(), to + r * step + v * kLanes);
       }
     }
   }

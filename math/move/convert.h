@@ -12,6 +12,7 @@
 #ifndef ANEMONE_MATH_MOVE_CONVERT_H_
 #define ANEMONE_MATH_MOVE_CONVERT_H_
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 
@@ -34,6 +35,13 @@ void HalfToFloat(absl::Span<const Half> from, absl::Span<float> to);
 // weight can be packed from any stored form (mapped file, another type, a fill) without a second
 // copy in memory.
 using HalfReader = absl::FunctionRef<void(int64_t first, absl::Span<Half> to)>;
+
+// A HalfReader of values in memory.
+inline auto ReaderOf(absl::Span<const Half> values) {
+  return [values](int64_t first, absl::Span<Half> to) {
+    std::copy_n(values.data() + first, to.size(), to.data());
+  };
+}
 
 enum class Element : uint8_t {
   kHalf,

@@ -9,7 +9,7 @@ import threading
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
@@ -138,10 +138,15 @@ def _unpacked(packed: _Bytes, bits: int, count: int, is_signed: bool) -> _Bytes:
     return elements.astype(np.uint8)
 
 
+def _is_array(value: Value) -> TypeGuard[npt.NDArray[Any]]:
+    """Whether it goes to C++ as it is, whatever the port."""
+    return isinstance(value, np.ndarray) and value.dtype.kind != "O"
+
+
 def _array_of(port: Port, value: Value) -> npt.NDArray[Any]:
     """The value as an array. Raises ValueError if it is none, or if a value of Python's own types does
     not become an array of the port's type."""
-    if isinstance(value, np.ndarray) and value.dtype.kind != "O":
+    if _is_array(value):
         return value
     got = "None" if value is None else f"a {type(value).__name__}"
     remedy = f"give np.asarray(..., '{'str' if port.dtype == 'string' else port.dtype}')"
@@ -286,7 +291,7 @@ class Session:
     def _input_names(self) -> set[str]:
         return self._session.input_names
 
-    @functools.cached_property  # a run with an array of numbers for each input needs none
+    @functools.cached_property  # a run with an array for each input needs none
     def _inputs(self) -> dict[str, Port]:
         return {port[0]: Port(*port) for port in self._session.inputs}
 
@@ -323,8 +328,7 @@ class Session:
         if inputs.keys() != self._input_names:
             _check_names(self._inputs, inputs, self._session)
         values = {
-            name: _array_to_cpp(value) if type(value) is np.ndarray and value.dtype.num in _OF_BOTH
-            else _to_cpp(self._inputs[name], value)
+            name: _array_to_cpp(value) if _is_array(value) else _to_cpp(self._inputs[name], value)
             for name, value in inputs.items()
         }
         with words_of_python():

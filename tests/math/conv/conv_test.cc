@@ -152,9 +152,7 @@ class ConvTest : public testing::TestWithParam<ConvCase> {};
 
 TEST_P(ConvTest, EqualsThePlainSumOnEveryTarget) {
   const ConvShape& s = GetParam().shape;
-  const std::vector<Half> x = Numbers(s.batch * s.in_channels * s.in_h * s.in_w, 1);
-  const std::vector<Half> w = Numbers(
-      s.out_channels * (s.in_channels / s.groups) * s.window.kernel_h * s.window.kernel_w, 2);
+  const std::vector<Half> x = ConvInput(s), w = ConvWeightsOf(s);
   const std::vector<float> bias = Floats(s.out_channels, 3);
   const std::vector<Half> want = Reference(s, x, w, bias);
   const std::vector<Half> want_relu = Reference(s, x, w, bias, /*relu=*/true);
@@ -170,12 +168,9 @@ TEST_P(ConvTest, EqualsThePlainSumOnEveryTarget) {
 
 TEST_P(ConvTest, ThreadsDoNotShow) {
   const ConvShape& s = GetParam().shape;
-  const std::vector<Half> x = Numbers(s.batch * s.in_channels * s.in_h * s.in_w, 1);
-  const std::vector<Half> w = Numbers(
-      s.out_channels * (s.in_channels / s.groups) * s.window.kernel_h * s.window.kernel_w, 2);
+  const std::vector<Half> x = ConvInput(s), w = ConvWeightsOf(s);
   const PackedConv packed = PackConv(s, w, {});
-  ExpectThreadsDoNotShow(s.batch * s.out_channels * s.out_h() * s.out_w(),
-                         [&](absl::Span<Half> y) { Conv(packed, x, y); });
+  ExpectThreadsDoNotShow(OutputsOf(s), [&](absl::Span<Half> y) { Conv(packed, x, y); });
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, ConvTest, testing::ValuesIn(kConvCases),

@@ -18,14 +18,18 @@ inline Window Square(int64_t kernel, int64_t stride, int64_t pad, int64_t dilati
   return {kernel, kernel, stride, stride, dilation, dilation, pad, pad, pad, pad};
 }
 
-inline std::vector<Half> ConvInput(const ConvShape& s) {
+// Of a ConvShape or a ConvTransposeShape, whose weights are as many.
+template <class Shape>
+std::vector<Half> ConvInput(const Shape& s) {
   return Numbers(s.batch * s.in_channels * s.in_h * s.in_w, 1);
 }
-inline std::vector<Half> ConvWeightsOf(const ConvShape& s) {
+template <class Shape>
+std::vector<Half> ConvWeightsOf(const Shape& s) {
   const int64_t taps = s.window.kernel_h * s.window.kernel_w;
   return Numbers(s.out_channels * (s.in_channels / s.groups) * taps, 2);
 }
-inline int64_t OutputsOf(const ConvShape& s) {
+template <class Shape>
+int64_t OutputsOf(const Shape& s) {
   return s.batch * s.out_channels * s.out_h() * s.out_w();
 }
 

@@ -98,9 +98,7 @@ class ConvTransposeTest : public testing::TestWithParam<TransposedCase> {};
 
 TEST_P(ConvTransposeTest, EqualsTheScatteredSum) {
   const ConvTransposeShape& s = GetParam().shape;
-  const std::vector<Half> x = Numbers(s.batch * s.in_channels * s.in_h * s.in_w, 1);
-  const std::vector<Half> w = Numbers(
-      s.in_channels * (s.out_channels / s.groups) * s.window.kernel_h * s.window.kernel_w, 2);
+  const std::vector<Half> x = ConvInput(s), w = ConvWeightsOf(s);
   const std::vector<float> bias = Floats(s.out_channels, 3);
   const std::vector<double> want = TransposedReference(s, x, w, bias);
   std::vector<Half> first;
@@ -117,12 +115,9 @@ TEST_P(ConvTransposeTest, EqualsTheScatteredSum) {
 
 TEST_P(ConvTransposeTest, ThreadsDoNotShow) {
   const ConvTransposeShape& s = GetParam().shape;
-  const std::vector<Half> x = Numbers(s.batch * s.in_channels * s.in_h * s.in_w, 1);
-  const std::vector<Half> w = Numbers(
-      s.in_channels * (s.out_channels / s.groups) * s.window.kernel_h * s.window.kernel_w, 2);
+  const std::vector<Half> x = ConvInput(s), w = ConvWeightsOf(s);
   const PackedConvTranspose packed = PackConvTranspose(s, w, {});
-  ExpectThreadsDoNotShow(s.batch * s.out_channels * s.out_h() * s.out_w(),
-                         [&](absl::Span<Half> y) { ConvTranspose(packed, x, y); });
+  ExpectThreadsDoNotShow(OutputsOf(s), [&](absl::Span<Half> y) { ConvTranspose(packed, x, y); });
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, ConvTransposeTest, testing::ValuesIn(kTransposedCases),
@@ -131,10 +126,7 @@ INSTANTIATE_TEST_SUITE_P(Shapes, ConvTransposeTest, testing::ValuesIn(kTranspose
 // A convolution for each phase would multiply the padding around small planes.
 TEST(ConvTranspose, SmallPlanesThatOverlapAreProductsOfTaps) {
   const auto way = [](const ConvTransposeShape& s) {
-    const Window& w = s.window;
-    const std::vector<Half> weights =
-        Numbers(s.in_channels * (s.out_channels / s.groups) * w.kernel_h * w.kernel_w);
-    return PackConvTranspose(s, weights, {}).way;
+    return PackConvTranspose(s, ConvWeightsOf(s), {}).way;
   };
   EXPECT_EQ(way({16, 20, 8, 8, 10, 1, Square(5, 1, 0)}), TransposeWay::kCol2im);
   EXPECT_EQ(way({1, 128, 6, 6, 64, 1, Square(4, 2, 0)}), TransposeWay::kCol2im);
